@@ -720,6 +720,11 @@ typedef struct tri_options {
     double save_minutes; /* or minutes */
     int64_t keep, keep_every;
     bool resume;
+    /* With `resume`: the network, its data and optimizer may be others than the checkpoint's, which
+     * is an error otherwise. Parameters, states and the optimizer's moments of the same name, shape
+     * and type keep their values, and the others, which are listed, begin anew. Steps go on being
+     * counted, also for the schedule. */
+    bool changed;
     /* Evaluations while training, like tri_evaluate: of the data eval_data, after every epoch or
      * every eval_every steps, and after the last step. Results appear in the progress line, in
      * metrics.jsonl and in tri_result. best: the result that evaluations are compared by,
@@ -931,7 +936,7 @@ typedef struct tri_saver_options {
     int64_t every;                  /* steps */
     double minutes;
     int64_t keep, keep_every;
-    bool resume;
+    bool resume, changed;
 } tri_saver_options;
 tri_callback tri_saver_(const tri_saver_options *o); /* settings are read when the run begins */
 #define tri_saver(...) tri_saver_(&(const tri_saver_options){__VA_ARGS__})

@@ -103,6 +103,19 @@ item_e() {
 }
 
 # ---- f: resume
+item_f() {
+    # BERT's two phases
+    words='--batch 8 --optimizer adamw --quiet --ckpt phases'
+    check 'resume: 20 steps of short sequences' "$program" train bert-tiny:seq=32 $words --steps 20
+    check 'resume: long sequences are another network' sh -c "! '$program' train bert-tiny:seq=64 \
+        $words --steps 40 --resume 2>refused && cat refused && grep -q 'another network' refused"
+    check 'resume: another dropout, too' sh -c "! '$program' train bert-tiny:seq=32,dropout=0.2 \
+        $words --steps 40 --resume 2>refused && cat refused && grep -q 'another network' refused"
+    check 'resume: --changed goes on' "$program" train bert-tiny:seq=64 $words --steps 40 \
+        --resume --changed
+    check 'resume: ckpt show has the network' sh -c "'$program' ckpt show phases |
+        grep -q '^%0 = input.*shape=\[8,64\]'"
+}
 
 # ---- g: one lane is the whole batch
 

@@ -21,7 +21,8 @@
 /* followed by the writer's pid: a folder that is incomplete or being removed */
 #define PART ".part-"
 
-static const char *const files[] = {MODEL, OPTIMIZER};
+const char *const checkpoint_files[CHECKPOINT_FILES] = {MODEL, OPTIMIZER, CHECKPOINT_NETWORK,
+                                                        CHECKPOINT_PLAN};
 
 void checkpoint_path(const char *directory, int64_t step, char path[4096]) {
     base_format(path, 4096, "%s/" PREFIX "%09lld", directory, (long long)step);
@@ -66,7 +67,7 @@ static tri_status open_out(const char *folder, const char *file, const struct ch
 }
 
 static tri_status write_state(const char *folder, const struct checkpoint_content *c,
-                              const struct state_file w[2]) {
+                              const struct state_file *w) {
     char path[4096];
     struct text text = {0};
     struct outfile f = {.fd = -1};
@@ -88,7 +89,7 @@ static tri_status check_form(const char *folder, const struct seal_key *key) {
 }
 
 static tri_status read_state(const char *folder, const struct seal_key *key,
-                             struct checkpoint_state *state, struct state_file w[2]) {
+                             struct checkpoint_state *state, struct state_file *w) {
     const struct seal seal = {key, STATE, -1};
     char path[4096], *text;
     size_t bytes;
@@ -117,6 +118,18 @@ tri_status checkpoint_open_header(const char *folder, const char *file, const st
     char path[4096];
     checkpoint_file(folder, file, key, path);
     return key ? safetensors_open_sealed(path, &seal, true, f) : safetensors_open_header(path, f);
+}
+
+tri_status checkpoint_read_text(const char *folder, const char *file, const struct seal_key *key,
+                                int64_t step, char **text) {
+    const struct seal seal = {key, file, step};
+    char path[4096];
+    size_t bytes;
+    checkpoint_file(folder, file, key, path);
+    tri_status status =
+        key ? seal_read(path, &seal, text, &bytes) : base_read_file(path, text, &bytes);
+    if (!status) (*text)[bytes] = 0; /* sealed, the file is longer */
+    return status;
 }
 
 /* ---- writing ---- */
@@ -168,18 +181,32 @@ static tri_status write_tensors(const char *folder, const char *file,
     return status;
 }
 
+static tri_status write_text(const char *folder, const char *file,
+                             const struct checkpoint_content *c, const char *text,
+                             struct state_file *w) {
+    char path[4096];
+    struct outfile f = {.fd = -1};
+    tri_status status = open_out(folder, file, c, path, &f);
+    if (!status) status = outfile_write(&f, text, strlen(text));
+    status = outfile_close(&f, status, w->hash);
+    w->bytes = f.bytes;
+    return status;
+}
+
 static tri_status write_files(const char *folder, const struct checkpoint_content *c,
                               size_t *bytes) {
-    struct state_file w[2] = {0};
+    struct state_file w[CHECKPOINT_FILES] = {0};
     if (mkdir(folder, 0777))
         return base_fail(TRI_FAILED, "cannot make %s: %s", folder, strerror(errno));
     tri_status status = write_tensors(folder, MODEL, c, c->entries, c->n_model, &w[0]);
     if (!status)
         status = write_tensors(folder, OPTIMIZER, c, c->entries + c->n_model, c->n_optimizer,
                                &w[1]);
+    if (!status) status = write_text(folder, CHECKPOINT_NETWORK, c, c->network, &w[2]);
+    if (!status) status = write_text(folder, CHECKPOINT_PLAN, c, c->plan, &w[3]);
     if (!status) status = write_state(folder, c, w);
     if (!status) status = outfile_sync_directory(folder);
-    *bytes = w[0].bytes + w[1].bytes;
+    for (size_t i = 0; i < COUNT(w); i++) *bytes += w[i].bytes;
     return status;
 }
 
@@ -365,12 +392,12 @@ static bool step_of_path(const char *folder, int64_t *step) {
 
 tri_status checkpoint_verify(const char *folder, const struct seal_key *key,
                              struct checkpoint_state *state) {
-    struct state_file w[2];
+    struct state_file w[CHECKPOINT_FILES];
     char path[4096];
     int64_t named;
     tri_status status = read_state(folder, key, state, w);
-    for (int i = 0; i < 2 && !status; i++) {
-        checkpoint_file(folder, files[i], key, path);
+    for (int i = 0; !status && i < state->files; i++) {
+        checkpoint_file(folder, checkpoint_files[i], key, path);
         status = verify_file(path, &w[i]);
     }
     if (status || !step_of_path(folder, &named) || named == state->step) return status;

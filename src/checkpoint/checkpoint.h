@@ -2,8 +2,10 @@
  * Checkpoints: a directory with one folder per checkpoint, step-000001000. It contains
  *     model.safetensors      parameters and running statistics
  *     optimizer.safetensors  the optimizer's state
- *     state.json             where the run stood and how it was made; size and hash of both files,
- *                            hash of itself
+ *     network.tri            the network as it was written (graph/parse.c)
+ *     plan.txt               how the run was divided (plan/plan_file.h)
+ *     state.json             where the run stood and how it was made; size and hash of the other
+ *                            files, hash of itself
  * With a key each file is sealed (io/seal.h) under its name and step, and its name gets .sealed. A
  * folder is written under another name, synced, and renamed, so that it is complete when it has its
  * name; a crash at any moment leaves the earlier checkpoints as they are. */
@@ -15,10 +17,17 @@
 
 #define CHECKPOINT_MODEL "model.safetensors"
 #define CHECKPOINT_OPTIMIZER "optimizer.safetensors"
+#define CHECKPOINT_NETWORK "network.tri"
+#define CHECKPOINT_PLAN "plan.txt"
 #define CHECKPOINT_STATE "state.json"
 #define CHECKPOINT_SEALED ".sealed"
 
-#define CHECKPOINT_FORMAT 2 /* of state.json; all earlier ones can be read */
+/* All but state.json, those with tensors first. */
+#define CHECKPOINT_FILES 4
+#define CHECKPOINT_TENSORS 2
+extern const char *const checkpoint_files[CHECKPOINT_FILES];
+
+#define CHECKPOINT_FORMAT 3 /* of state.json; all earlier ones can be read */
 #define CHECKPOINT_UNCHECKED "format 1: state.json has no checksum and is unchecked"
 #define CHECKPOINT_TEXT 128
 #define CHECKPOINT_MOST_SCALARS 64
@@ -36,6 +45,8 @@ struct checkpoint_options {
 struct checkpoint_state {
     /* when it was read: state.json has a checksum or a seal; false: format 1, unchecked */
     bool checked;
+    int format;
+    int files; /* of checkpoint_files, that it has: before format 3 no texts */
     int64_t step, epoch; /* completed; of the last step */
     int64_t batch, lanes, data_size;
     uint64_t seed;
@@ -64,6 +75,7 @@ struct checkpoint_content {
     size_t n_model, n_optimizer;
     const struct safetensors_pair *metadata; /* of both files */
     size_t n_metadata;
+    const char *network, *plan; /* the texts */
     const struct seal_key *key; /* null: not sealed */
 };
 
@@ -100,7 +112,7 @@ bool checkpoint_is(const char *folder, bool sealed);
 /* Below, key is null for checkpoints that are not sealed. A checkpoint in the other form, or sealed
  * with another key, is TRI_USAGE: it is not damaged. */
 
-/* Checks that a checkpoint is what was written: state.json by its checksum, both other files by
+/* Checks that a checkpoint is what was written: state.json by its checksum, the other files by
  * their hashes in it, the step by the folder's name. Every reader calls this first. */
 tri_status checkpoint_verify(const char *folder, const struct seal_key *key,
                              struct checkpoint_state *state);
@@ -110,6 +122,9 @@ tri_status checkpoint_open(const char *folder, const char *file, const struct se
 /* The same, for safetensors_read. */
 tri_status checkpoint_open_header(const char *folder, const char *file, const struct seal_key *key,
                                   int64_t step, struct safetensors **f);
+/* Reads one of the two texts, with a zero after it; *text is freed with free(). */
+tri_status checkpoint_read_text(const char *folder, const char *file, const struct seal_key *key,
+                                int64_t step, char **text);
 /* The newest intact checkpoint before step `before`. Describes what is wrong with newer ones in
  * `wrong`. TRI_FAILED if none is intact; state->step -1 and TRI_OK if there is no checkpoint at
  * all. */

@@ -10,6 +10,7 @@
 
 #define OLDEST_FORMAT 1
 #define CHECKED_FORMAT 2 /* from this format on, state.json has a checksum of itself */
+#define TEXTS_FORMAT 3   /* from this format on, there are network.tri and plan.txt */
 
 /* ---- the checksum ---- */
 
@@ -65,8 +66,15 @@ static json_t *scalars_json(const struct checkpoint_state *s) {
     return all;
 }
 
-static json_t *file_json(const struct state_file *w) {
-    return json_pack("{s:I,s:s}", "bytes", (json_int_t)w->bytes, "sha256", w->hash);
+static json_t *files_json(const struct state_file *w) {
+    json_t *all = json_object();
+    for (int i = 0; i < CHECKPOINT_FILES && all; i++) {
+        json_t *one = json_pack("{s:I,s:s}", "bytes", (json_int_t)w[i].bytes, "sha256", w[i].hash);
+        if (!json_object_set_new(all, checkpoint_files[i], one)) continue;
+        json_decref(all);
+        all = NULL;
+    }
+    return all;
 }
 
 static json_t *judged_json(const struct checkpoint_state *s) {
@@ -88,14 +96,14 @@ static json_t *options_json(const struct checkpoint_options *o) {
 }
 
 /* Null if memory is out, or a text is not UTF-8. */
-static json_t *state_json(const struct checkpoint_state *s, const struct state_file w[2]) {
+static json_t *state_json(const struct checkpoint_state *s, const struct state_file *w) {
     char seed[24];
     /* JSON's integers end at 2^53 */
     base_format(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
     json_t *loss = isfinite(s->loss) ? json_real(s->loss) : json_null();
     json_t *rate = isfinite(s->rate) ? json_real(s->rate) : json_null();
     return json_pack("{s:i,s:s,s:I,s:I,s:o,s:o,s:I,s:I,s:s,s:b,s:s,s:{s:s,s:I},s:o,s:o,s:o,s:s,s:s,"
-                     "s:s,s:s,s:s,s:{s:o,s:o}}",
+                     "s:s,s:s,s:s,s:o}",
                      "format", CHECKPOINT_FORMAT, OWN, zeros, "step", (json_int_t)s->step, "epoch",
                      (json_int_t)s->epoch, "loss", loss, "rate", rate, "batch",
                      (json_int_t)s->batch, "lanes", (json_int_t)s->lanes, "seed", seed, "shuffle",
@@ -103,11 +111,10 @@ static json_t *state_json(const struct checkpoint_state *s, const struct state_f
                      (json_int_t)s->data_size, "options", options_json(&s->options), "scalars",
                      scalars_json(s), "judged", judged_json(s), "library", s->library, "device",
                      s->device, "weights", s->weights, "state", s->state, "grain", s->grain,
-                     "files", CHECKPOINT_MODEL, file_json(&w[0]), CHECKPOINT_OPTIMIZER,
-                     file_json(&w[1]));
+                     "files", files_json(w));
 }
 
-tri_status state_write(const struct checkpoint_state *s, const struct state_file file[2],
+tri_status state_write(const struct checkpoint_state *s, const struct state_file *file,
                        struct text *out) {
     char hex[65];
     json_t *object = state_json(s, file);
@@ -170,27 +177,40 @@ static void take_options(json_t *object, struct checkpoint_options *o) {
     }
 }
 
+static tri_status take_files(const char *path, json_t *object, int n, struct state_file *w) {
+    for (int i = 0; i < n; i++) {
+        json_int_t bytes;
+        const char *hash;
+        if (json_unpack(object, "{s:{s:I,s:s}}", checkpoint_files[i], "bytes", &bytes, "sha256",
+                        &hash))
+            return base_fail(TRI_FAILED, "%s: \"files\" lacks %s", path, checkpoint_files[i]);
+        w[i].bytes = (size_t)bytes;
+        copy_text(w[i].hash, sizeof w[i].hash, hash);
+    }
+    return TRI_OK;
+}
+
 /* Reads the checked object; *w: what it says about the files. */
-static tri_status take_state(const char *path, json_t *object, struct checkpoint_state *s,
-                             struct state_file w[2]) {
+static tri_status take_state(const char *path, json_t *object, int format,
+                             struct checkpoint_state *s, struct state_file *w) {
     json_error_t error;
-    json_int_t step, epoch, batch, lanes, size, bytes[2];
-    const char *seed, *order = "", *data, *library, *device, *weights, *state, *hash[2];
-    json_t *scalars, *loss;
+    json_int_t step, epoch, batch, lanes, size;
+    const char *seed, *order = "", *data, *library, *device, *weights, *state;
+    json_t *scalars, *loss, *files;
     json_t *rate = json_object_get(object, "rate"); /* older versions wrote none, nor a grain */
     const char *grain = json_string_value(json_object_get(object, "grain"));
     int shuffle;
     if (json_unpack_ex(object, &error, 0,
-                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s?s,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:{s:{s:I,"
-                       "s:s},s:{s:I,s:s}}}",
+                       "{s:I,s:I,s:o,s:I,s:I,s:s,s:b,s?s,s:{s:s,s:I},s:o,s:s,s:s,s:s,s:s,s:o}",
                        "step", &step, "epoch", &epoch, "loss", &loss, "batch", &batch, "lanes",
                        &lanes, "seed", &seed, "shuffle", &shuffle, "order", &order, "data", "name",
                        &data, "size", &size, "scalars", &scalars, "library", &library, "device",
-                       &device, "weights", &weights, "state", &state, "files", CHECKPOINT_MODEL,
-                       "bytes", &bytes[0], "sha256", &hash[0], CHECKPOINT_OPTIMIZER, "bytes",
-                       &bytes[1], "sha256", &hash[1]))
+                       &device, "weights", &weights, "state", &state, "files", &files))
         return base_fail(TRI_FAILED, "%s: %s", path, error.text);
-    *s = (struct checkpoint_state){.step = step, .epoch = epoch, .batch = batch, .lanes = lanes,
+    *s = (struct checkpoint_state){.format = format,
+                                   .files = format < TEXTS_FORMAT ? CHECKPOINT_TENSORS
+                                                                  : CHECKPOINT_FILES,
+                                   .step = step, .epoch = epoch, .batch = batch, .lanes = lanes,
                                    .data_size = size, .shuffle = shuffle,
                                    .loss = json_is_number(loss) ? json_number_value(loss) : NAN,
                                    .rate = json_is_number(rate) ? json_number_value(rate) : NAN};
@@ -202,19 +222,16 @@ static tri_status take_state(const char *path, json_t *object, struct checkpoint
     copy_text(s->weights, sizeof s->weights, weights);
     copy_text(s->state, sizeof s->state, state);
     copy_text(s->grain, sizeof s->grain, grain);
-    for (int i = 0; i < 2; i++) {
-        w[i].bytes = (size_t)bytes[i];
-        copy_text(w[i].hash, sizeof w[i].hash, hash[i]);
-    }
     if (s->step < 0 || s->batch < 1 || s->lanes < 1)
         return base_fail(TRI_FAILED, "%s: impossible numbers", path);
     take_options(json_object_get(object, "options"), &s->options);
-    tri_status status = take_judged(path, json_object_get(object, "judged"), s);
+    tri_status status = take_files(path, files, s->files, w);
+    if (!status) status = take_judged(path, json_object_get(object, "judged"), s);
     return status ? status : take_scalars(path, scalars, s);
 }
 
 tri_status state_read(const char *path, const char *text, size_t bytes, struct checkpoint_state *s,
-                      struct state_file file[2]) {
+                      struct state_file *file) {
     json_error_t error;
     json_int_t format = 0;
     bool checked = false;
@@ -227,7 +244,7 @@ tri_status state_read(const char *path, const char *text, size_t bytes, struct c
         status = base_fail(TRI_FAILED, "%s: format %lld; this version reads %d to %d", path,
                            (long long)format, OLDEST_FORMAT, CHECKPOINT_FORMAT);
     if (!status) status = check_digits(path, text, bytes, format, &checked);
-    if (!status) status = take_state(path, object, s, file);
+    if (!status) status = take_state(path, object, (int)format, s, file);
     if (!status) s->checked = checked;
     json_decref(object);
     return status;

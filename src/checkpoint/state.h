@@ -12,11 +12,12 @@ struct state_file {
     size_t bytes;
 };
 
-/* Adds the whole file to `out`. */
-tri_status state_write(const struct checkpoint_state *s, const struct state_file file[2],
+/* file: of CHECKPOINT_FILES. Adds the whole file to `out`. */
+tri_status state_write(const struct checkpoint_state *s, const struct state_file *file,
                        struct text *out);
-/* `path` is used in messages. s->checked: the file has a checksum of itself, which is correct. */
+/* `path` is used in messages. s->checked: the file has a checksum of itself, which is correct. Of
+ * the files, s->files are read. */
 tri_status state_read(const char *path, const char *text, size_t bytes, struct checkpoint_state *s,
-                      struct state_file file[2]);
+                      struct state_file *file);
 
 #endif

@@ -11,8 +11,6 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
 
-static const char *const files[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
-
 /* Whether `path` is the folder of one checkpoint, rather than a directory of several. */
 static bool is_folder(const char *path) {
     return checkpoint_is(path, false) || checkpoint_is(path, true);
@@ -40,10 +38,10 @@ static tri_status folder_of(const char *word, char path[4096]) {
 
 static double mib_of(const char *folder) {
     double sum = 0;
-    for (size_t i = 0; i < COUNT(files); i++) {
+    for (int i = 0; i < CHECKPOINT_FILES; i++) {
         char path[4096];
         struct stat st;
-        checkpoint_file(folder, files[i], checkpoint_is(folder, true), path);
+        checkpoint_file(folder, checkpoint_files[i], checkpoint_is(folder, true), path);
         if (!stat(path, &st)) sum += (double)st.st_size / (1 << 20);
     }
     return sum;
@@ -126,12 +124,19 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
     if (!s.checked) text_add(out, CHECKPOINT_UNCHECKED "\n");
     for (int i = 0; i < s.n_scalars; i++)
         text_add(out, "scalar %s %.9g\n", s.scalar[i].name, (double)s.scalar[i].value);
-    for (size_t i = 0; i < COUNT(files) && !status; i++) {
+    for (int i = 0; i < CHECKPOINT_TENSORS && !status; i++) {
         struct safetensors *f;
-        status = checkpoint_open_header(folder, files[i], key, s.step, &f);
+        status = checkpoint_open_header(folder, checkpoint_files[i], key, s.step, &f);
         if (status) break;
-        show_tensors(files[i], f, out);
+        show_tensors(checkpoint_files[i], f, out);
         safetensors_close(f);
+    }
+    for (int i = CHECKPOINT_TENSORS; i < s.files && !status; i++) {
+        char *text;
+        status = checkpoint_read_text(folder, checkpoint_files[i], key, s.step, &text);
+        if (status) break;
+        text_add(out, "\n%s:\n%s", checkpoint_files[i], text);
+        free(text);
     }
     return status;
 }
@@ -238,8 +243,8 @@ static tri_status diff(char **word, const struct seal_key *key, struct text *out
         if (!status) text_add(out, "%s: step %lld\n", s->folder, (long long)s->state.step);
     }
     if (status) return status;
-    for (size_t i = 0; i < COUNT(files) && !status; i++)
-        status = compare_file(files[i], side, &differ, out);
+    for (int i = 0; i < CHECKPOINT_TENSORS && !status; i++)
+        status = compare_file(checkpoint_files[i], side, &differ, out);
     if (!status && differ) return base_fail(TRI_FAILED, "they are not the same");
     return status;
 }

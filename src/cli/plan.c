@@ -77,28 +77,6 @@ static tri_status show(char **word, const struct own *own, struct cli_arguments 
 
 /* ---- diff ---- */
 
-static bool has_line(const struct plan_file *p, const struct plan_line *l) {
-    for (size_t i = 0; i < p->n; i++)
-        if (p->line[i].key == l->key && p->line[i].maybe == l->maybe &&
-            !strcmp(p->line[i].value, l->value))
-            return true;
-    return false;
-}
-
-/* The lines of one plan that the other lacks. */
-static size_t add_lines(const struct plan_file *a, const struct plan_file *b, char sign,
-                        struct text *out) {
-    size_t n = 0;
-    for (size_t i = 0; i < a->n; i++) {
-        if (has_line(b, &a->line[i])) continue;
-        text_add(out, "%c ", sign);
-        plan_print_line(&a->line[i], out);
-        text_add(out, "\n");
-        n++;
-    }
-    return n;
-}
-
 static bool same_part(const struct plan_file p[2], enum plan_part part) {
     char a[PLAN_DIGITS], b[PLAN_DIGITS];
     return !strcmp(plan_hash(&p[0], part, a), plan_hash(&p[1], part, b));
@@ -146,9 +124,7 @@ static tri_status diff(char **word, const struct own *own, struct cli_arguments 
     if (status) return status;
     status = plan_read(word[1], &p[1]);
     if (!status) {
-        size_t n = add_lines(&p[0], &p[1], '-', out) + add_lines(&p[1], &p[0], '+', out);
-        if (!n && !same_part(p, PLAN_GRAIN))
-            text_add(out, "the same lines, but strategies in another order\n");
+        plan_differ(&p[0], &p[1], PLAN_MODEL, PLAN_KEYS, out);
         if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, word, a, &same);
         if (!status) text_add(out, same ? "same bits\n" : "bits differ\n");
         plan_free(&p[1]);

@@ -273,6 +273,9 @@ tri_graph *graph_like(const tri_graph *g);
 
 /* tri_graph_print without the mesh and the settings from SETTING_RECOMPUTE on. */
 char *graph_print_undivided(const tri_graph *g);
+/* Whether two such texts, of tri_graph_print, are of networks that differ in more than the batch,
+ * the rate and what graph_print_undivided leaves out. Adds the first difference to `how`. */
+bool graph_texts_differ(const char *was, const char *is, struct text *how);
 
 static inline bool setting_has_value(enum setting_kind kind) {
     return kind == SETTING_LR || kind == SETTING_DECAY || kind == SETTING_BUCKET ||

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Writes the textual form of a graph, one statement per line. parse.c reads it. */
+ * Writes the textual form of a graph, one statement per line, and compares such texts. parse.c
+ * reads them. */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -64,13 +65,14 @@ static void print_node(struct text *t, const tri_node *n) {
     text_add(t, "\n");
 }
 
+static const char *const words[] = {
+    [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
+    [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute",
+    [SETTING_PRECISION] = "precision", [SETTING_BUCKET] = "bucket",
+    [SETTING_STAGE] = "stage", [SETTING_STRATEGY] = "strategy",
+    [SETTING_SHARD] = "shard", [SETTING_LAYOUT] = "layout"};
+
 static void print_setting(struct text *t, const struct graph_setting *s) {
-    static const char *const words[] = {
-        [SETTING_FREEZE] = "freeze", [SETTING_LR] = "lr", [SETTING_DECAY] = "decay",
-        [SETTING_TIE] = "tie", [SETTING_RECOMPUTE] = "recompute",
-        [SETTING_PRECISION] = "precision", [SETTING_BUCKET] = "bucket",
-        [SETTING_STAGE] = "stage", [SETTING_STRATEGY] = "strategy",
-        [SETTING_SHARD] = "shard", [SETTING_LAYOUT] = "layout"};
     text_add(t, "%s ", words[s->kind]);
     print_text(t, s->pattern);
     if (s->kind == SETTING_TIE)
@@ -134,3 +136,69 @@ static char *print(const tri_graph *g, bool divided) {
 char *tri_graph_print(const tri_graph *g) { return print(g, true); }
 
 char *graph_print_undivided(const tri_graph *g) { return print(g, false); }
+
+/* ---- comparing ---- */
+
+static bool begins(const char *line, const char *word) {
+    size_t n = strlen(word);
+    return !strncmp(line, word, n) && line[n] == ' ';
+}
+
+/* Whether a line does not count: the batch, lanes and mesh, the rate, and what
+ * graph_print_undivided leaves out. */
+static bool is_left_out(const char *line) {
+    bool out = begins(line, "graph") || begins(line, "rate");
+    for (size_t i = SETTING_RECOMPUTE; i < COUNT(words) && !out; i++) out = begins(line, words[i]);
+    return out;
+}
+
+/* The next line that counts; at the end, the final zero. */
+static const char *counted(const char *line) {
+    while (*line && is_left_out(line)) {
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return line;
+}
+
+#define SHOWN 400 /* bytes of a line */
+
+static void add_line(struct text *t, const char *line) {
+    size_t n = strcspn(line, "\n");
+    text_add(t, n ? "%.*s%s" : "nothing", (int)(n < SHOWN ? n : SHOWN), line,
+             n > SHOWN ? " ..." : "");
+}
+
+/* "operator fc.matmul (matmul) in scope fc: ", if the line is that of a node. */
+static void add_node(struct text *t, const char *line) {
+    const char *end = line + strcspn(line, "\n"), *name = NULL, *op = strstr(line, " = ");
+    for (const char *p = line; p < end; p++)
+        if (!strncmp(p, " @ \"", 4)) name = p + 4;
+    if (*line != '%' || !op || op > end || !name) return;
+    int n = (int)strcspn(name, "\""), scope = n;
+    while (scope && name[scope - 1] != '.') scope--;
+    op += 3;
+    text_add(t, "operator %.*s (%.*s) ", n, name, (int)strcspn(op, "("), op);
+    if (scope)
+        text_add(t, "in scope %.*s: ", scope - 1, name);
+    else
+        text_add(t, "in no scope: ");
+}
+
+bool graph_texts_differ(const char *was, const char *is, struct text *how) {
+    for (;;) {
+        was = counted(was);
+        is = counted(is);
+        size_t n = strcspn(was, "\n");
+        if (n != strcspn(is, "\n") || memcmp(was, is, n)) break;
+        if (!*was) return false;
+        was += n + (was[n] == '\n');
+        is += n + (is[n] == '\n');
+    }
+    add_node(how, *is == '%' ? is : was);
+    text_add(how, "it was: ");
+    add_line(how, was);
+    text_add(how, "; it is: ");
+    add_line(how, is);
+    return true;
+}

@@ -93,6 +93,7 @@ static tri_status prepare_saver(struct callbacks *c, const tri_callback *own, tr
     if (!o->keep) o->keep = s->keep;
     if (!o->keep_every) o->keep_every = s->keep_every;
     o->resume |= s->resume;
+    o->changed |= s->changed;
     return TRI_OK;
 }
 

@@ -346,6 +346,10 @@ const struct option_row options_rows[] = {
      "continue from the newest intact checkpoint, if there is one, as if the run had never "
      "stopped",
      option_given, FIELD(resume), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+    {"--changed", NULL,
+     "with --resume, continue with another network, data or optimizer: tensors of the same name, "
+     "shape and type keep their values, the others are listed",
+     option_given, FIELD(changed), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
 
     {"--eval-data", "SPEC",
      "evaluate on this data (as for --data) after each epoch and after the last step", option_text,

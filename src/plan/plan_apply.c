@@ -208,10 +208,6 @@ void plan_replace_recompute(const struct plan_file *p, tri_graph *g) {
 
 /* ---- strategies of a plan ---- */
 
-static bool equal(const struct plan_line *a, const struct plan_line *b) {
-    return a->key == b->key && a->maybe == b->maybe && !strcmp(a->value, b->value);
-}
-
 static tri_status not_in_plan(const struct plan_file *p, const struct strategy_line *l,
                               const struct plan_line *here) {
     struct text t = {0};
@@ -219,7 +215,7 @@ static tri_status not_in_plan(const struct plan_file *p, const struct strategy_l
     size_t n = strcspn(here->value, " ") + 1;
     for (size_t i = 0; i < p->n && !near; i++)
         if (p->line[i].key == here->key && !strncmp(p->line[i].value, here->value, n) &&
-            !equal(&p->line[i], here))
+            !plan_line_equal(&p->line[i], here))
             near = &p->line[i];
     if (near) return contradicts(p, near, l->from);
     plan_print_line(here, &t);
@@ -276,7 +272,7 @@ tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lin
         const struct plan_line *from = &p->line[i];
         struct strategy_line l;
         if (from->key < PLAN_STRATEGY || from->key > PLAN_SHARD) continue;
-        if (next < n && equal(from, &here)) {
+        if (next < n && plan_line_equal(from, &here)) {
             l = own[next++];
             if (next < n) status = line_of(&own[next], all->arena, &here);
         } else {

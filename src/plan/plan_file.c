@@ -351,3 +351,44 @@ void plan_print(const struct plan_file *p, struct text *out) {
         text_add(out, "hash %s\n", plan_hash(p, (enum plan_part)i, digits));
     }
 }
+
+/* ---- comparing ---- */
+
+bool plan_line_equal(const struct plan_line *a, const struct plan_line *b) {
+    return a->key == b->key && a->maybe == b->maybe && !strcmp(a->value, b->value);
+}
+
+/* The lines of one plan that the other lacks. */
+static bool add_lines(const struct plan_file *a, const struct plan_file *b, enum plan_key first,
+                      enum plan_key end, char sign, struct text *out) {
+    bool any = false;
+    for (size_t i = 0; i < a->n; i++) {
+        bool has = a->line[i].key < first || a->line[i].key >= end;
+        for (size_t k = 0; k < b->n && !has; k++) has = plan_line_equal(&a->line[i], &b->line[k]);
+        if (has) continue;
+        text_add(out, "%c ", sign);
+        plan_print_line(&a->line[i], out);
+        text_add(out, "\n");
+        any = true;
+    }
+    return any;
+}
+
+/* The next strategy from i on. */
+static const struct plan_line *strategy_from(const struct plan_file *p, size_t *i) {
+    while (*i < p->n && !is_strategy(p->line[*i].key)) ++*i;
+    return *i < p->n ? &p->line[(*i)++] : NULL;
+}
+
+bool plan_differ(const struct plan_file *a, const struct plan_file *b, enum plan_key first,
+                 enum plan_key end, struct text *out) {
+    bool less = add_lines(a, b, first, end, '-', out), more = add_lines(b, a, first, end, '+', out);
+    if (less || more) return true;
+    for (size_t i = 0, k = 0;;) {
+        const struct plan_line *x = strategy_from(a, &i), *y = strategy_from(b, &k);
+        if (!x && !y) return false;
+        if (x && y && plan_line_equal(x, y)) continue;
+        text_add(out, "the same lines, but strategies in another order\n");
+        return true;
+    }
+}

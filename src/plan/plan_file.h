@@ -68,6 +68,11 @@ tri_status plan_make(const tri_graph *g, const tri_options *o, struct plan_file 
 tri_status plan_add_number(struct plan_file *p, enum plan_key key, int64_t n);
 /* The whole file. */
 void plan_print(const struct plan_file *p, struct text *out);
+bool plan_line_equal(const struct plan_line *a, const struct plan_line *b);
+/* The lines, of the keys from `first` to before `end`, that only one of two plans has, after - or
+ * +; or that their strategies have another order. Returns false if nothing differs. */
+bool plan_differ(const struct plan_file *a, const struct plan_file *b, enum plan_key first,
+                 enum plan_key end, struct text *out);
 /* "batch 8", "maybe strategy *.c_fc out=model" */
 void plan_print_line(const struct plan_line *l, struct text *out);
 

@@ -193,11 +193,10 @@ static tri_status load_entry(tri_run *run, const struct stored *e, const struct 
     return status;
 }
 
-/* A file that cannot be read to its end changes nothing. */
-static tri_status load_entries(tri_run *run, const struct import *in,
-                               const struct safetensors *file) {
+/* Takes what was matched. A file that cannot be read to its end changes nothing. */
+static tri_status take(tri_run *run, const struct import *in, const struct safetensors *file) {
     tri_status status = TRI_OK;
-    for (int writes = 0; writes < 2; writes++)
+    for (int writes = 0; writes < 2 && run->executor->writes(run); writes++)
         for (size_t i = 0; i < run->store.n && !status; i++)
             if (in->of[i])
                 status = load_entry(run, &run->store.entry[i], file, in->of[i], writes);
@@ -229,23 +228,28 @@ static void warn_other_model(const struct safetensors *file, const char *path,
     text_free(&how);
 }
 
-tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer) {
+tri_status access_resume(tri_run *run, struct safetensors *file, const char *path, bool optimizer,
+                         bool *fits) {
     struct import in;
-    tri_status status = import_match(file, run, optimizer, &in);
-    if (!status) status = check_differences(path, &in, run->options.partial && !optimizer);
-    if (!status && !in.n_wrong && run->options.forward) warn_other_model(file, path, run->model);
-    if (!status && run->executor->writes(run)) status = load_entries(run, &in, file);
+    tri_status status = import_match(file, run, optimizer, true, &in);
+    *fits = !in.n_wrong;
+    if (!status && !*fits && run->options.changed)
+        fprintf(stderr, "trireme: %s: %zu of %zu tensors keep their values%s\n", path, in.taken,
+                file->n, in.wrong.data);
+    if (!status && (*fits || run->options.changed)) status = take(run, &in, file);
     import_free(&in);
     safetensors_close(file);
     return status;
 }
 
-tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer,
-                       bool *fits) {
+static tri_status load(tri_run *run, struct safetensors *file, const char *path) {
     struct import in;
-    tri_status status = import_match(file, run, optimizer, &in);
-    *fits = !in.n_wrong;
+    tri_status status = import_match(file, run, false, false, &in);
+    if (!status) status = check_differences(path, &in, run->options.partial);
+    if (!status && !in.n_wrong && run->options.forward) warn_other_model(file, path, run->model);
+    if (!status) status = take(run, &in, file);
     import_free(&in);
+    safetensors_close(file);
     return status;
 }
 
@@ -275,5 +279,5 @@ tri_status tri_load(tri_run *run, const char *path) {
     if (status) return status;
     status = any.key ? safetensors_open_sealed(path, &any, true, &file)
                      : safetensors_open_header(path, &file);
-    return status ? status : access_take(run, file, path, false);
+    return status ? status : load(run, file, path);
 }

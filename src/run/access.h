@@ -7,12 +7,11 @@
 #include "io/sha256.h"
 #include "run/run.h"
 
-/* Does what tri_load does, with an open file, and closes it. optimizer: the file has the state of
- * the optimizer, not the model. path: for messages. */
-tri_status access_take(tri_run *run, struct safetensors *file, const char *path, bool optimizer);
-/* *fits: every tensor of the file fits, and none is missing. */
-tri_status access_fits(const tri_run *run, const struct safetensors *file, bool optimizer,
-                       bool *fits);
+/* Takes the values of a checkpoint's file, and closes it. optimizer: it has the state of the
+ * optimizer, not the model. *fits: every tensor fits, and none is missing; if not, with `changed`
+ * takes and lists what fits, else takes nothing. path: for messages. */
+tri_status access_resume(tri_run *run, struct safetensors *file, const char *path, bool optimizer,
+                         bool *fits);
 
 /* Computes what tri_hash does, from the store's entries one by one, in the store's order. */
 struct hashing {

@@ -25,6 +25,9 @@ tri_status checkpointer_check(struct checkpointer *c, const tri_options *o) {
         return base_fail(TRI_USAGE, "--resume, --save-every, --save-minutes, --keep and "
                          "--keep-every (tri_options) are for checkpoints, which need a directory: "
                          "--ckpt");
+    if (o->changed && !o->resume)
+        return base_fail(TRI_USAGE, "--changed (tri_options.changed) lets --resume go on with "
+                         "another network; it has no effect without it");
     if (o->resume && o->load)
         return base_fail(TRI_USAGE, "--resume and --load are both given; a run either resumes, or "
                          "begins with weights");
@@ -60,8 +63,11 @@ static tri_status lock(struct checkpointer *c, const tri_run *run) {
 /* ---- the copy ---- */
 
 /* Called when the run begins, as the first touch of memory costs more than copying. */
-static tri_status make_copy(struct checkpointer *c, const struct store *s) {
+static tri_status make_copy(struct checkpointer *c, const tri_run *run) {
+    const struct store *s = &run->store;
     if (c->copy) return TRI_OK;
+    if (!c->plan.size) plan_print(&run->own_plan, &c->plan);
+    if (c->plan.failed) return base_no_memory("a plan");
     size_t bytes = 0, model = 0;
     for (size_t i = 0; i < s->n; i++) {
         bytes += memory_round(base_spec_bytes(&s->entry[i].spec));
@@ -94,6 +100,8 @@ static tri_status make_copy(struct checkpointer *c, const struct store *s) {
                                              .n_model = model,
                                              .n_optimizer = s->n - model,
                                              .metadata = c->metadata,
+                                             .network = run->network,
+                                             .plan = c->plan.data,
                                              .key = c->key};
     return TRI_OK;
 }
@@ -235,7 +243,7 @@ static void save(struct checkpointer *c, tri_run *run) {
     c->tried = run->done;
     c->status = checkpoint_prepare(run->options.ckpt); /* it may have been removed */
     if (!c->status) c->status = lock(c, run);
-    if (!c->status) c->status = make_copy(c, &run->store);
+    if (!c->status) c->status = make_copy(c, run);
     if (!c->status) {
         copy_values(c, &run->store);
         state_describe(&c->state, run);
@@ -317,6 +325,7 @@ void checkpointer_free(struct checkpointer *c) {
     if (c->copy) dev_host_release(c->copy, c->copy_bytes + MEMORY_ALIGN);
     free(c->place);
     free(c->entries);
+    text_free(&c->plan);
     seal_key_free(c->key);
     if (c->locked) close(c->lock);
     *c = (struct checkpointer){0};
@@ -392,7 +401,7 @@ tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
     if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* files of writers that died */
     if (!status && !o->resume && !o->forward) status = check_none(o->ckpt);
     if (!status && o->resume) status = resume(c, run);
-    if (!status) status = make_copy(c, &run->store);
+    if (!status) status = make_copy(c, run);
     if (!status) print_size(c, run);
     return status;
 }

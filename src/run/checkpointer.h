@@ -16,6 +16,7 @@ struct checkpointer {
     char **place; /* of each entry of the store in the copy */
     struct safetensors_entry *entries; /* of the copy; the model's first */
     struct checkpoint_content content;
+    struct text plan; /* of this run, as a file */
     struct safetensors_pair metadata[WEIGHTS_PAIRS];
     struct checkpoint_state state;
     struct checkpoint_options options; /* of this run */

@@ -85,14 +85,15 @@ static bool is_known(const tri_run *run, const struct import *in, const struct s
 static void add_wrong(struct import *out, const char *what, const char *name, const char *is,
                       const tri_spec *spec) {
     char text[SPEC_TEXT];
-    if (out->n_wrong++ < LISTED)
+    if (out->n_wrong++ < LISTED || out->exact)
         text_add(&out->wrong, "; %s: %s %s%s", what, name, is, base_spec_text(spec, text));
 }
 
 static void match_entry(const struct safetensors *file, const tri_run *run, size_t i,
                         struct import *out) {
     const struct stored *e = &run->store.entry[i];
-    const struct safetensors_entry *t = out->of[i] = find_any(file, run, e->name);
+    const struct safetensors_entry *t = out->of[i] =
+        out->exact ? safetensors_find(file, e->name) : find_any(file, run, e->name);
     if (!t) add_wrong(out, "missing", e->name, "", &e->spec);
 }
 
@@ -102,8 +103,9 @@ static void check_shape(const tri_run *run, size_t i, struct import *out) {
     const struct safetensors_entry *t = out->of[i];
     char theirs[SPEC_TEXT], is[SPEC_TEXT + 32];
     if (!t) return;
-    if (base_shape_equal(&e->spec.shape, &t->spec.shape) &&
-        type_is_float(e->spec.type) == type_is_float(t->spec.type)) {
+    bool type = out->exact ? e->spec.type == t->spec.type
+                           : type_is_float(e->spec.type) == type_is_float(t->spec.type);
+    if (type && base_shape_equal(&e->spec.shape, &t->spec.shape)) {
         out->taken++;
         return;
     }
@@ -113,8 +115,8 @@ static void check_shape(const tri_run *run, size_t i, struct import *out) {
 }
 
 tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer,
-                        struct import *out) {
-    *out = (struct import){.of = calloc(run->store.n + 1, sizeof *out->of)};
+                        bool exact, struct import *out) {
+    *out = (struct import){.exact = exact, .of = calloc(run->store.n + 1, sizeof *out->of)};
     if (!out->of) return base_no_memory("the names of tensors");
     for (size_t i = 0; i < run->store.n; i++)
         if (run->store.entry[i].of_optimizer == optimizer) match_entry(file, run, i, out);
@@ -122,7 +124,8 @@ tri_status import_match(const struct safetensors *file, const tri_run *run, bool
         if (!is_known(run, out, file, &file->entry[i]))
             add_wrong(out, "unexpected", file->entry[i].name, "", &file->entry[i].spec);
     for (size_t i = 0; i < run->store.n; i++) check_shape(run, i, out);
-    if (out->n_wrong > LISTED) text_add(&out->wrong, "; and %zu more", out->n_wrong - LISTED);
+    if (out->n_wrong > LISTED && !exact)
+        text_add(&out->wrong, "; and %zu more", out->n_wrong - LISTED);
     if (out->n_wrong) weights_differ(file, run->model, &out->reason);
     if (out->reason.size) text_add(&out->reason, "; ");
     bool failed = out->wrong.failed || out->reason.failed;

@@ -7,18 +7,19 @@
 #include "run/run.h"
 
 struct import {
+    bool exact;
     /* By entry of the store: the file's entry; null: it is missing, or has another shape. */
     const struct safetensors_entry **of;
     size_t taken;      /* how many of them are not null */
     size_t n_wrong;    /* differences: tensors that are missing, unexpected, of another shape */
-    struct text wrong;  /* the first of them */
+    struct text wrong;  /* the first of them; all, if the match is exact */
     struct text reason; /* how the file's model differs: "it was made with width=8; " */
 };
 
-/* optimizer: the file has the state of the optimizer, not the parameters and states of the
- * model. */
+/* optimizer: the file has the state of the optimizer, not the parameters and states of the model.
+ * exact: names and types must be the same, as in the network's own checkpoints. */
 tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer,
-                        struct import *out);
+                        bool exact, struct import *out);
 void import_free(struct import *i);
 
 #endif

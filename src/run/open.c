@@ -245,6 +245,7 @@ static tri_status plan_run(tri_run *run) {
     if (!status) status = fit_settle(run);
     if (!status) status = executables_keep(run);
     if (!status) status = plan_make(run->model, o, &run->own_plan); /* of the network as written */
+    if (!status && o->ckpt && !(run->network = tri_graph_print(run->model))) status = base_last();
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;
 }
@@ -346,6 +347,7 @@ void run_free(tri_run *run) {
     free(run->message);
     plan_free(&run->plan);
     plan_free(&run->own_plan);
+    free(run->network);
     for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
     free(run->fit);
     free(run);

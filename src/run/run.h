@@ -21,6 +21,7 @@ struct tri_run {
     const char *fit_note;  /* what fit has chosen, for the user; null: nothing */
     struct plan_file plan;     /* options point to its texts; empty: there is no --plan */
     struct plan_file own_plan; /* of this run */
+    char *network;             /* as the user wrote it, for checkpoints; else null */
     const struct dev *dev;
     struct team *team;
     struct schedule schedule;

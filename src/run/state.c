@@ -3,9 +3,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "data/data.h"
+#include "plan/option_rows.h"
 #include "run/access.h"
 #include "run/checkpointer.h"
 #include "run/policy.h"
@@ -81,11 +83,8 @@ void state_options(struct checkpoint_options *out, const tri_run *run) {
                 {"--schedule", of->schedule, "constant"},
                 {"--gradients-mean", of->gradients_sum ? "off" : NULL, "on"},
                 {"--loss-scale", of->loss_scale, "off"},
-                {"--amp", o->amp, "O0"},
-                {"--amp-type", o->amp_type, "bf16"},
-                {"--conv", o->conv, "auto"},
-                {"--math", o->math, "portable"},
-                {"--passes", o->passes, "all"}};
+                {"--passes", o->passes, "all"},
+                {"--tokenizer", o->tokenizer, "bytes"}};
     *out = (struct checkpoint_options){0};
     for (size_t i = 0; i < COUNT(number) - !schedule_ends(&run->schedule); i++) {
         char value[CHECKPOINT_TEXT];
@@ -139,35 +138,100 @@ void state_describe(struct checkpoint_state *s, const tri_run *run) {
 
 /* ---- resuming a run ---- */
 
-static void differs(struct text *t, const char *option, long long there, long long here) {
-    if (there != here)
-        text_add(t, "%s%s %lld (this run has %lld)", t->size ? ", " : "", option, there, here);
+/* What a run that resumes has otherwise than its checkpoint. */
+struct others {
+    struct text required, warned;
+};
+
+static void differs(struct others *d, const char *option, const char *there, const char *here) {
+    bool required = *option == '-' && option_resume(option) == RESUME_REQUIRES;
+    if (!strcmp(there, here)) return;
+    if (required)
+        text_add(&d->required, "%s%s %s (this run has %s)", d->required.size ? ", " : "", option,
+                 there, here);
+    else
+        text_add(&d->warned, "%s%s %s now, %s", d->warned.size ? "; " : "", option, here, there);
 }
 
-/* Checks what must be the same for the run to continue with the same results. */
-static tri_status check_same(const char *folder, const struct checkpoint_state *s,
-                             const tri_run *run) {
-    struct text t = {0};
+static void numbers_differ(struct others *d, const char *option, long long there, long long here) {
+    char is[24], was[24];
+    base_format(was, sizeof was, "%lld", there);
+    base_format(is, sizeof is, "%lld", here);
+    differs(d, option, was, is);
+}
+
+static const char *option_of(const struct checkpoint_options *o, const char *name) {
+    for (int i = 0; i < o->n; i++)
+        if (!strcmp(o->one[i].name, name)) return o->one[i].value;
+    return NULL;
+}
+
+static void compare_options(const struct checkpoint_state *s, const tri_run *run,
+                            struct others *d) {
+    const struct checkpoint_options *now = &run->checkpointer->options;
     char order[CHECKPOINT_TEXT], there[CHECKPOINT_TEXT];
     describe_order(run, order);
     base_format(there, sizeof there, "%s", s->order);
     without_defaults(there);
-    differs(&t, "--batch", (long long)s->batch, (long long)run_batch(run));
-    differs(&t, "--lanes", (long long)s->lanes, (long long)run_lanes(run));
-    differs(&t, "--seed", (long long)s->seed, (long long)run->options.seed);
-    differs(&t, "--shuffle", s->shuffle, shuffles(run));
-    differs(&t, "samples:", (long long)s->data_size, (long long)tri_data_size(run->data));
+    numbers_differ(d, "--batch", (long long)s->batch, (long long)run_batch(run));
+    if (s->files < CHECKPOINT_FILES) /* else the plan has it */
+        numbers_differ(d, "--lanes", (long long)s->lanes, (long long)run_lanes(run));
+    numbers_differ(d, "--seed", (long long)s->seed, (long long)run->options.seed);
+    differs(d, "--shuffle", s->shuffle ? "on" : "off", shuffles(run) ? "on" : "off");
+    for (int i = 0; i < now->n; i++) {
+        const char *was = option_of(&s->options, now->one[i].name);
+        if (was) differs(d, now->one[i].name, was, now->one[i].value);
+    }
+    struct text *r = &d->required;
+    if (s->data_size != tri_data_size(run->data))
+        text_add(r, "%s%lld samples (this run has %lld)", r->size ? ", " : "",
+                 (long long)s->data_size, (long long)tri_data_size(run->data));
     if (strcmp(there, order))
-        text_add(&t, "%s%s (this run has %s)", t.size ? ", " : "",
+        text_add(r, "%s%s (this run has %s)", r->size ? ", " : "",
                  *there ? there : "no --sampler or the like", *order ? order : "none");
-    tri_status status = TRI_OK;
-    if (t.size || t.failed)
-        status = base_fail(TRI_USAGE, "%s was made with %s: the run would not continue as it "
-                           "began; give the same options, or start a new run with its weights: "
-                           "--load %s/" CHECKPOINT_MODEL "%s", folder,
-                           t.data ? t.data : "other options", folder,
-                           run->checkpointer->key ? CHECKPOINT_SEALED : "");
-    text_free(&t);
+}
+
+/* Checks what must be the same for the run to continue with the same results. */
+static tri_status check_same(const char *folder, const struct others *d, const tri_run *run) {
+    const char *what = d->required.data ? d->required.data : "other options";
+    if (!d->required.size && !d->required.failed) return TRI_OK;
+    if (run->options.changed) {
+        fprintf(stderr, "trireme: %s was made with %s: the new values apply\n", folder, what);
+        return TRI_OK;
+    }
+    return base_fail(TRI_USAGE, "%s was made with %s: the run would not continue as it began; give "
+                     "the same options, or go on with these: --changed, or start a new run with "
+                     "its weights: --load %s/" CHECKPOINT_MODEL "%s, and another directory with "
+                     "--ckpt", folder, what, folder,
+                     run->checkpointer->key ? CHECKPOINT_SEALED : "");
+}
+
+/* A run of another network would go on with weights that mean something else. */
+static tri_status check_network(const char *folder, const struct checkpoint_state *s,
+                                const tri_run *run, bool *other) {
+    struct text how = {0};
+    char *was;
+    *other = false;
+    if (s->files < CHECKPOINT_FILES) {
+        fprintf(stderr, "trireme: %s has format %d, without network and plan: whether they are "
+                "those of this run could not be compared\n", folder, s->format);
+        return TRI_OK;
+    }
+    tri_status status = checkpoint_read_text(folder, CHECKPOINT_NETWORK, run->checkpointer->key,
+                                             s->step, &was);
+    if (status) return status;
+    *other = graph_texts_differ(was, run->network, &how);
+    const char *what = how.data ? how.data : "";
+    if (*other && run->options.changed)
+        fprintf(stderr, "trireme: %s was made with another network; the first difference: %s\n",
+                folder, what);
+    else if (*other)
+        status = base_fail(TRI_USAGE, "%s was made with another network; the first difference: %s: "
+                           "--changed continues with this one, and --load %s/" CHECKPOINT_MODEL
+                           "%s starts a new run, with another directory for --ckpt", folder, what,
+                           folder, run->checkpointer->key ? CHECKPOINT_SEALED : "");
+    text_free(&how);
+    free(was);
     return status;
 }
 
@@ -182,67 +246,65 @@ static void warn_other_data(const char *folder, const struct checkpoint_state *s
                 *s->data ? s->data : "of none", *name ? name : "none");
 }
 
-/* Older checkpoints do not have it. */
-static void warn_other_grain(const char *folder, const struct checkpoint_state *s,
-                             const tri_run *run) {
-    char grain[PLAN_DIGITS];
-    plan_hash(&run->own_plan, PLAN_GRAIN, grain);
-    if (*s->grain && strcmp(s->grain, grain))
-        fprintf(stderr, "trireme: %s was made with another grain, %s; this run has %s (mesh, "
-                "strategies, precision or kernels, see --save-plan): the run does not continue "
-                "with the same bits\n", folder, s->grain, grain);
-}
-
-static const char *option_of(const struct checkpoint_options *o, const char *name) {
-    for (int i = 0; i < o->n; i++)
-        if (!strcmp(o->one[i].name, name)) return o->one[i].value;
-    return NULL;
+/* Lanes, mesh, strategies, precision, kernels; the network is compared by itself. Of older
+ * checkpoints only the hash of the grain is known. */
+static tri_status warn_other_plan(const char *folder, const struct checkpoint_state *s,
+                                  const tri_run *run) {
+    struct text lines = {0};
+    struct plan_file was;
+    char grain[PLAN_DIGITS], *text;
+    if (s->files < CHECKPOINT_FILES) {
+        if (*s->grain && strcmp(s->grain, plan_hash(&run->own_plan, PLAN_GRAIN, grain)))
+            text_add(&lines, "- grain %s\n+ grain %s\n", s->grain, grain);
+    } else {
+        tri_status status = checkpoint_read_text(folder, CHECKPOINT_PLAN, run->checkpointer->key,
+                                                 s->step, &text);
+        if (status) return status;
+        status = plan_parse(CHECKPOINT_PLAN, text, strlen(text), &was);
+        free(text);
+        if (status) return base_fail(TRI_FAILED, "%s: %s", folder, tri_message());
+        plan_differ(&was, &run->own_plan, PLAN_BATCH, PLAN_WORKERS, &lines);
+        plan_free(&was);
+    }
+    if (lines.size)
+        fprintf(stderr, "trireme: %s was made with another grain (mesh, strategies, precision or "
+                "kernels): the run does not continue with the same bits\n%s", folder, lines.data);
+    text_free(&lines);
+    return TRI_OK;
 }
 
 /* Reports options that may be changed, and were. */
 static void print_other_options(const char *folder, const struct checkpoint_state *s,
-                                const tri_run *run) {
-    struct text t = {0};
-    const struct checkpoint_options *now = &run->checkpointer->options;
-    for (int i = 0; i < now->n; i++) {
-        const char *there = option_of(&s->options, now->one[i].name);
-        if (there && strcmp(there, now->one[i].value))
-            text_add(&t, "%s%s %s now, %s", t.size ? "; " : "", now->one[i].name,
-                     now->one[i].value, there);
-    }
-    if (t.size && !t.failed)
+                                const struct others *d) {
+    if (d->warned.size && !d->warned.failed)
         fprintf(stderr, "trireme: %s when %s was written: the new values apply from step %lld on\n",
-                t.data, folder, (long long)s->step + 1);
-    text_free(&t);
+                d->warned.data, folder, (long long)s->step + 1);
 }
 
-static tri_status check_fits(const char *folder, const struct safetensors *file, bool optimizer,
-                             const tri_run *run) {
-    bool fits;
-    tri_status status = access_fits(run, file, optimizer, &fits);
-    if (status || fits) return status;
-    return base_fail(TRI_USAGE, "%s was made with another %s, and --resume needs the same; to "
-                     "start a new run with its weights: --load %s/" CHECKPOINT_MODEL "%s%s, and "
-                     "another directory with --ckpt", folder, optimizer ? "--optimizer" : "model",
-                     folder, run->checkpointer->key ? CHECKPOINT_SEALED : "",
+static tri_status no_fit(const char *folder, bool optimizer, const tri_run *run) {
+    return base_fail(TRI_USAGE, "%s was made with another %s, and --resume needs the same; to go "
+                     "on with what fits: --changed; to start a new run with its weights: --load "
+                     "%s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt", folder,
+                     optimizer ? "--optimizer" : "model", folder,
+                     run->checkpointer->key ? CHECKPOINT_SEALED : "",
                      optimizer ? "" : " --partial");
 }
 
-static tri_status load_files(const char *folder, const struct checkpoint_state *s, tri_run *run) {
-    static const char *const names[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
-    const struct seal_key *key = run->checkpointer->key;
+/* *whole: all tensors were taken. */
+static tri_status load_files(const char *folder, const struct checkpoint_state *s, tri_run *run,
+                             bool *whole) {
     tri_status status = TRI_OK;
-    for (int i = 0; i < 2 && !status; i++) {
+    *whole = true;
+    for (int i = 0; i < CHECKPOINT_TENSORS && !status; i++) {
+        const char *name = checkpoint_files[i];
         char path[4096];
+        bool fits;
         struct safetensors *file;
-        checkpoint_file(folder, names[i], key, path);
-        status = checkpoint_open_header(folder, names[i], key, s->step, &file);
-        if (status) break;
-        status = check_fits(folder, file, i == 1, run);
-        if (status)
-            safetensors_close(file);
-        else
-            status = access_take(run, file, path, i == 1);
+        checkpoint_file(folder, name, run->checkpointer->key, path);
+        status = checkpoint_open_header(folder, name, run->checkpointer->key, s->step, &file);
+        if (!status) status = access_resume(run, file, path, i == 1, &fits);
+        if (!status && !fits && !run->options.changed) status = no_fit(folder, i == 1, run);
+        if (!status) *whole &= fits;
     }
     return status;
 }
@@ -259,22 +321,24 @@ static void take_scalars(const char *folder, const struct checkpoint_state *s, t
     }
 }
 
-/* *rejects: the tensors have not the hash of the state; an older checkpoint may be intact. */
-static tri_status resume_from(const char *folder, const struct checkpoint_state *s, tri_run *run,
-                              bool *rejects) {
-    char device[CHECKPOINT_TEXT], weights[65], state[65];
-    tri_status status = check_same(folder, s, run);
-    if (!status) status = load_files(folder, s, run);
-    if (status) return status;
+/* Takes the tensors. *rejects: they have not the hash of the state; an older checkpoint may be
+ * intact. *whole: there are no others. */
+static tri_status take_tensors(const char *folder, const struct checkpoint_state *s, tri_run *run,
+                               bool *whole, bool *rejects) {
+    char weights[65], state[65];
+    tri_status status = load_files(folder, s, run, whole);
     run->done = s->step;
+    if (status || !*whole) return status;
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
     *rejects = strcmp(weights, s->weights) || strcmp(state, s->state);
-    if (*rejects)
-        return base_fail(TRI_FAILED, "%s: what was loaded does not have the hash in state.json",
-                         folder);
-    warn_other_data(folder, s, run);
-    print_other_options(folder, s, run);
+    if (!*rejects) return TRI_OK;
+    return base_fail(TRI_FAILED, "%s: what was loaded does not have the hash in state.json",
+                     folder);
+}
+
+static void take_state(const char *folder, const struct checkpoint_state *s, tri_run *run) {
+    char device[CHECKPOINT_TEXT];
     take_scalars(folder, s, run);
     policy_resume(run->policy, s);
     run->checkpointer->state = *s;
@@ -283,9 +347,29 @@ static tri_status resume_from(const char *folder, const struct checkpoint_state 
     if (strcmp(device, s->device))
         fprintf(stderr, "trireme: %s was made on %s; this is %s, and the last bits may differ\n",
                 folder, s->device, device);
-    warn_other_grain(folder, s, run);
     if (!s->checked) fprintf(stderr, "trireme: %s: " CHECKPOINT_UNCHECKED "\n", folder);
-    return TRI_OK;
+}
+
+static tri_status resume_from(const char *folder, const struct checkpoint_state *s, tri_run *run,
+                              bool *rejects) {
+    struct others d = {0};
+    bool whole = true, other = false;
+    compare_options(s, run, &d);
+    tri_status status = check_same(folder, &d, run);
+    if (!status) status = check_network(folder, s, run, &other);
+    if (!status) status = take_tensors(folder, s, run, &whole, rejects);
+    if (!status) {
+        warn_other_data(folder, s, run);
+        print_other_options(folder, s, &d);
+        take_state(folder, s, run);
+        status = warn_other_plan(folder, s, run);
+    }
+    if (!status && run->options.changed && whole && !other && !d.required.size)
+        fprintf(stderr, "trireme: --changed: %s has the same network, data and optimizer\n",
+                folder);
+    text_free(&d.required);
+    text_free(&d.warned);
+    return status;
 }
 
 tri_status state_resume(tri_run *run, struct checkpoint_state *state) {

@@ -34,7 +34,7 @@ for version in "$golden"/checkpoints/v*; do
     v=${version##*/}
     rm -rf ./*
     cp -r "$version/." . && chmod -R u+w . && chmod 600 key
-    words=$(cat words) end=$(cat done)
+    words=$(cat words) end=$(cat done) number=${v%%-*} number=${number#v}
     weights=${end##* weights=} weights=${weights%% *}
     for kind in plain sealed; do
         keyed=
@@ -45,6 +45,9 @@ for version in "$golden"/checkpoints/v*; do
         check "$v $kind: shown" shows "^weights $weights\$" show $kind $keyed
         check "$v $kind: its tensors are shown" shows 'f32\[3,4\] *fc1.weight$\|f32\[3,.*weight$' \
             show $kind $keyed
+        check "$v $kind: says what is not compared" sh -c "'$program' train $words --quiet \
+            --steps 6 --ckpt $kind --resume $keyed 2>&1 |
+            grep -q 'has format $number, without network and plan: .* not be compared'"
         check "$v $kind: has the weights that were written" last_line "$end" --steps 6 \
             --ckpt $kind --resume $keyed
         file=$(echo $kind/step-000000006/model.safetensors*)

@@ -248,6 +248,7 @@ run train $net --steps 3 --quiet --data synthetic --plan threads --ckpt one --re
 check 'no warning within a grain' sh -c '! grep -q grain err'
 run train $net --steps 4 --quiet --data synthetic --plan whole --ckpt one --resume
 check 'a warning under another grain' says 'was made with another grain' err
+check 'with the lines that differ' says '^- .*mlp.c_proj.matmul in=model' err
 check 'which is no failure' test $code -eq 0
 
 finish

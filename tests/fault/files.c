@@ -50,7 +50,8 @@ static bool write_checkpoint(const char *where, const struct seal_key *key, int6
     struct checkpoint_state state = {.step = step, .batch = 4, .lanes = 2, .n_scalars = 1,
                                      .scalar = {{"t", 0.5f}}};
     const struct checkpoint_content c = {
-        .state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .key = key};
+        .state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .network = "graph\n",
+        .plan = "[grain]\n", .key = key};
     size_t bytes;
     return !checkpoint_write(where, &c, &bytes);
 }

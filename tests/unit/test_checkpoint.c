@@ -37,7 +37,8 @@ static void write_one(const char *where, const struct seal_key *key, int64_t ste
         .scalar = {{"own_sha256", 0.25f}},
         .options = {.n = 1, .one = {{"--lr", "0.1"}}}};
     const struct checkpoint_content c = {
-        .state = &state, .entries = e, .n_model = 1, .n_optimizer = 1, .key = key};
+        .state = &state, .entries = e, .n_model = 1, .n_optimizer = 1,
+        .network = "graph {batch=4}\n", .plan = "[grain]\nbatch 4\n", .key = key};
     size_t bytes;
     assert_int_equal(checkpoint_prepare(where), TRI_OK);
     assert_int_equal(checkpoint_write(where, &c, &bytes), TRI_OK);
@@ -73,18 +74,22 @@ static void flip_all(const char *folder, const char *path, const struct seal_key
 }
 
 static void no_flipped_bit_passes(const struct seal_key *key) {
-    static const char *const files[] = {CHECKPOINT_STATE, CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
-    char folder[4096], path[4096];
+    char folder[4096], path[4096], *text;
     struct checkpoint_state state;
     write_one(at("bits"), key, 3);
     checkpoint_path(at("bits"), 3, folder);
     assert_int_equal(checkpoint_verify(folder, key, &state), TRI_OK);
     assert_true(state.checked && state.step == 3 && !strcmp(state.data, "\"own_sha256\": \"x") &&
                 state.scalar[0].value == 0.25f);
-    for (size_t i = 0; i < 3; i++) {
-        checkpoint_file(folder, files[i], key, path);
+    assert_true(state.format == CHECKPOINT_FORMAT && state.files == CHECKPOINT_FILES);
+    for (int i = 0; i <= CHECKPOINT_FILES; i++) {
+        const char *file = i ? checkpoint_files[i - 1] : CHECKPOINT_STATE;
+        checkpoint_file(folder, file, key, path);
         flip_all(folder, path, key);
     }
+    assert_int_equal(checkpoint_read_text(folder, CHECKPOINT_PLAN, key, 3, &text), TRI_OK);
+    assert_string_equal(text, "[grain]\nbatch 4\n");
+    free(text);
     assert_int_equal(checkpoint_verify(folder, key, &state), TRI_OK);
 }
 

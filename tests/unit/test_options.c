@@ -294,11 +294,47 @@ static void host_free(void **state) {
     assert_int_equal(h.oom_kills, 7);
 }
 
+/* What the guide says of a resume: a row for every kind and group of options. */
+static void add_rows(struct text *t, unsigned resume, const char *means) {
+    for (int group = GROUP_DATA; group <= GROUP_ADVANCED; group++) {
+        bool any = false;
+        for (const struct option_row *row = options_rows; row->flag; row++) {
+            if (!(row->use & resume) || (int)row->group != group) continue;
+            if (!any) text_add(t, "| %s | `", means);
+            text_add(t, "%s%s", any ? " " : "", row->flag);
+            any = true;
+        }
+        if (any) text_add(t, "` |\n");
+    }
+}
+
+static void resumes(void **state) {
+    (void)state;
+    const unsigned all = RESUME_REQUIRES | RESUME_WARNS | RESUME_IGNORES | RESUME_REFUSES;
+    struct text t = {0};
+    char *guide;
+    size_t bytes;
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        const unsigned has = row->use & all;
+        if (!has || has & (has - 1)) fail_msg("%s: what a resume makes of it", row->flag);
+    }
+    text_add(&t, "| a resume | options |\n|---|---|\n");
+    add_rows(&t, RESUME_REQUIRES, "requires");
+    add_rows(&t, RESUME_WARNS, "warns");
+    add_rows(&t, RESUME_IGNORES, "ignores");
+    add_rows(&t, RESUME_REFUSES, "refuses");
+    assert_int_equal(base_read_file(getenv("TRI_GUIDE"), &guide, &bytes), TRI_OK);
+    if (!strstr(guide, t.data)) fail_msg("docs/guide.md has another table than:\n%s", t.data);
+    free(guide);
+    text_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_names),
         cmocka_unit_test(all_options),
         cmocka_unit_test(length_of_a_run),
+        cmocka_unit_test(resumes),
         cmocka_unit_test(rest),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(use),
