@@ -115,6 +115,15 @@ item_f() {
         --resume --changed
     check 'resume: ckpt show has the network' sh -c "'$program' ckpt show phases |
         grep -q '^%0 = input.*shape=\[8,64\]'"
+    # sealed checkpoints in compare, texts of strategies in plan show
+    words='linear --batch 8 --quiet --save-every 2 --steps 4'
+    "$program" ckpt key secret
+    check 'compare: a run' "$program" train $words --ckpt plain
+    check 'compare: the same run, sealed' "$program" train $words --ckpt sealed --ckpt-key secret
+    check 'compare: sealed checkpoints' "$program" compare plain sealed --ckpt-key secret
+    printf '[grain]\nmesh model=2\nstrategy a out=modle\n' >wrong
+    check 'plan show: a wrong strategy' sh -c "! '$program' plan show wrong 2>refused &&
+        grep 'no axis \"modle\"' refused"
 }
 
 # ---- g: one lane is the whole batch

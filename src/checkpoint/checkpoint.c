@@ -42,6 +42,10 @@ bool checkpoint_is(const char *folder, bool sealed) {
     return !access(path, F_OK) || errno == ELOOP; /* the error appears when it is opened */
 }
 
+const struct seal_key *checkpoint_key(const char *folder, const struct seal_key *key) {
+    return checkpoint_is(folder, true) ? key : NULL;
+}
+
 tri_status checkpoint_prepare(const char *directory) {
     if (mkdir(directory, 0777) && errno != EEXIST)
         return base_fail(TRI_FAILED, "cannot make the directory %s for checkpoints: %s", directory,

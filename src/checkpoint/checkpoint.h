@@ -109,6 +109,9 @@ void checkpoint_file(const char *folder, const char *file, bool sealed, char pat
 /* Whether there is a checkpoint whose files are, or are not, sealed. */
 bool checkpoint_is(const char *folder, bool sealed);
 
+/* The key, if the checkpoint is sealed: one that is not can be read with a key given, too. */
+const struct seal_key *checkpoint_key(const char *folder, const struct seal_key *key);
+
 /* Below, key is null for checkpoints that are not sealed. A checkpoint in the other form, or sealed
  * with another key, is TRI_USAGE: it is not damaged. */
 

@@ -16,11 +16,6 @@ static bool is_folder(const char *path) {
     return checkpoint_is(path, false) || checkpoint_is(path, true);
 }
 
-/* The key, if the checkpoint is sealed: one that is not can be read with a key given, too. */
-static const struct seal_key *key_for(const char *folder, const struct seal_key *key) {
-    return checkpoint_is(folder, true) ? key : NULL;
-}
-
 /* The folder of a checkpoint: `word` itself, or the newest checkpoint in it. */
 static tri_status folder_of(const char *word, char path[4096]) {
     int64_t *steps;
@@ -53,7 +48,7 @@ static void list_one(const char *directory, const struct seal_key *key, int64_t 
     char path[4096];
     struct checkpoint_state s;
     checkpoint_path(directory, step, path);
-    tri_status status = checkpoint_verify(path, key_for(path, key), &s);
+    tri_status status = checkpoint_verify(path, checkpoint_key(path, key), &s);
     if (status) {
         text_add(out, "%10lld  %s%s\n", (long long)step, status == TRI_USAGE ? "" : "damaged: ",
                  tri_message());
@@ -105,7 +100,7 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
     char folder[4096];
     struct checkpoint_state s;
     tri_status status = folder_of(word[0], folder);
-    const struct seal_key *key = status ? NULL : key_for(folder, given);
+    const struct seal_key *key = status ? NULL : checkpoint_key(folder, given);
     if (!status) status = checkpoint_verify(folder, key, &s);
     if (status) return status;
     text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\n", folder, (long long)s.step,
@@ -238,7 +233,7 @@ static tri_status diff(char **word, const struct seal_key *key, struct text *out
         struct side *s = &side[i];
         status = folder_of(word[i], s->folder);
         if (status) break;
-        s->key = key_for(s->folder, key);
+        s->key = checkpoint_key(s->folder, key);
         status = checkpoint_verify(s->folder, s->key, &s->state);
         if (!status) text_add(out, "%s: step %lld\n", s->folder, (long long)s->state.step);
     }

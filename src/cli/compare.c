@@ -31,6 +31,7 @@ struct own {
 /* Of two directories. The first difference goes to `out`. */
 struct pair {
     const char *const *directory;
+    const struct seal_key *key; /* of those that are sealed; or null */
     double tolerance;
     int64_t step;
     bool same; /* all bits, so far */
@@ -59,7 +60,8 @@ static tri_status compare_file(struct pair *p, const char *const folder[2], cons
     struct safetensors *f[2] = {NULL, NULL};
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++)
-        status = checkpoint_open(folder[i], file, NULL, p->step, &f[i]);
+        status = checkpoint_open(folder[i], file, checkpoint_key(folder[i], p->key), p->step,
+                                 &f[i]);
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; !status && i < f[k]->n && !p->out->size; i++) {
             const struct safetensors_entry *a = &f[k]->entry[i];
@@ -79,7 +81,7 @@ static tri_status compare_one(struct pair *p) {
     for (int i = 0; i < 2 && !status; i++) {
         struct checkpoint_state s;
         checkpoint_path(p->directory[i], p->step, path[i]);
-        status = checkpoint_verify(path[i], NULL, &s);
+        status = checkpoint_verify(path[i], checkpoint_key(path[i], p->key), &s);
     }
     for (size_t i = 0; i < COUNT(files) && !status && !p->out->size; i++)
         status = compare_file(p, folder, files[i]);
@@ -94,9 +96,10 @@ static tri_status none_common(const char *const directory[2], const size_t n[2])
     return base_fail(TRI_FAILED, "neither %s nor %s has a checkpoint", directory[0], directory[1]);
 }
 
-tri_status compare_checkpoints(const char *const directory[2], double tolerance, bool *differ,
-                               struct text *out) {
-    struct pair p = {directory, tolerance, .same = true, .out = out};
+/* From the first step on that both have. */
+static tri_status compare_checkpoints(const char *const directory[2], const struct seal_key *key,
+                                      double tolerance, bool *differ, struct text *out) {
+    struct pair p = {directory, key, tolerance, .same = true, .out = out};
     int64_t *step[2] = {NULL, NULL};
     size_t n[2] = {0, 0}, common = 0;
     tri_status status = TRI_OK;
@@ -286,12 +289,17 @@ static bool is_directory(const char *path) {
 static tri_status directories(const struct cli_arguments *a, const struct own *own, bool others,
                               struct text *out) {
     if (others)
-        return base_fail(TRI_USAGE, "compare: of the options only --tolerance is for two "
-                         "directories of checkpoints");
+        return base_fail(TRI_USAGE, "compare: of the options only --tolerance and --ckpt-key are "
+                         "for two directories of checkpoints");
     const char *const directory[2] = {a->words[0], a->words[1]};
+    const char *key_file = a->options.ckpt_key;
+    struct seal_key *key = NULL;
     bool differ = false;
-    tri_status status =
-        compare_checkpoints(directory, own->tolerance > 0 ? own->tolerance : -1, &differ, out);
+    tri_status status = key_file ? seal_key_open(key_file, &key) : TRI_OK;
+    if (!status)
+        status = compare_checkpoints(directory, key, own->tolerance > 0 ? own->tolerance : -1,
+                                     &differ, out);
+    seal_key_free(key);
     return status || !differ ? status : base_fail(TRI_FAILED, "the runs differ");
 }
 
@@ -308,7 +316,8 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text out = {0};
     bool others = false;
     for (int i = 1; i < argc; i++)
-        others |= !strncmp(argv[i], "--", 2) && strncmp(argv[i], "--tolerance", 11);
+        others |= !strncmp(argv[i], "--", 2) && strncmp(argv[i], "--tolerance", 11) &&
+                  strncmp(argv[i], "--ckpt-key", 10);
     tri_status status = cli_read(c, argc, argv, &own, &a);
     if (status) return cli_fail();
     bool two = a.n_words == 2 && !a.model;

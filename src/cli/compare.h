@@ -34,8 +34,5 @@ tri_status compare_stores(tri_run *const run[2], double tolerance, struct text *
 /* Names the parameters and states that compare_stores leaves out, as the other run has none of
  * this shape and type. */
 void compare_skipped(tri_run *const run[2], struct text *out);
-/* Compares the checkpoints of two directories, from the first step on that both have. */
-tri_status compare_checkpoints(const char *const directory[2], double tolerance, bool *differ,
-                               struct text *out);
 
 #endif

@@ -13,10 +13,21 @@
 #include "run/run.h"
 #include "dev/dev.h"
 #include "plan/passes.h"
+#include "plan/strategy.h"
 
 struct own {
     const char *model; /* null: the plan's own */
 };
+
+/* The network of a plan, with the options that the plan states in `one`. */
+static tri_graph *open_network(const struct plan_file *p, const char *path,
+                               const struct cli_arguments *a, struct cli_arguments *one) {
+    *one = *a;
+    if (!a->model) one->model = plan_find(p, PLAN_MODEL)->value;
+    if (plan_take(p, &one->options)) return NULL;
+    one->options.plan = path;
+    return cli_graph(one);
+}
 
 /* ---- show ---- */
 
@@ -41,6 +52,18 @@ static void show_counts(const struct plan_file *p, struct text *out) {
                  (long long)plan_number(p, PLAN_THREADS));
 }
 
+/* Without its network only the texts of strategies can be checked. */
+static tri_status check_strategies(const struct plan_file *p, const char *path,
+                                   const struct cli_arguments *a) {
+    struct cli_arguments one;
+    tri_status status = plan_check_strategies(p);
+    if (status || !(a->model || plan_find(p, PLAN_MODEL))) return status;
+    tri_graph *g = open_network(p, path, a, &one);
+    status = g ? strategies_check(g, &one.options) : base_last();
+    tri_graph_free(g);
+    return status;
+}
+
 static void show_plan(const struct plan_file *p, struct text *out) {
     static const char *const names[] = {"grain", "placement"};
     plan_print(p, out);
@@ -61,16 +84,13 @@ static tri_status show_own(struct cli_arguments *a, struct text *out) {
     return TRI_OK;
 }
 
-static tri_status show(char **word, const struct own *own, struct cli_arguments *a,
-                       struct text *out) {
+static tri_status show(char **word, struct cli_arguments *a, struct text *out) {
     struct plan_file p;
-    if (own->model)
-        return base_fail(TRI_USAGE, "plan show compiles nothing: --model is for plan diff");
     if (!word[0]) return show_own(a, out);
     tri_status status = plan_read(word[0], &p);
     if (status) return status;
-    if (visit_opened) status = plan_check_network(&p, visit_opened->g);
-    if (!status) show_plan(&p, out);
+    show_plan(&p, out);
+    status = check_strategies(&p, word[0], a);
     plan_free(&p);
     return status;
 }
@@ -85,17 +105,12 @@ static bool same_part(const struct plan_file p[2], enum plan_part part) {
 /* The programs of a plan as text. */
 static tri_status program_of(const struct plan_file *p, const char *path,
                              const struct cli_arguments *a, char **program) {
-    const struct plan_line *own = plan_find(p, PLAN_MODEL);
-    struct cli_arguments one = *a;
+    struct cli_arguments one;
     *program = NULL;
-    if (!a->model && !own)
+    if (!a->model && !plan_find(p, PLAN_MODEL))
         return base_fail(TRI_USAGE, "%s does not name a model of the zoo; compiling it needs the "
                          "network: --model FILE.tri or FILE.so, or -- ./program", path);
-    if (!a->model) one.model = own->value;
-    tri_status status = plan_take(p, &one.options);
-    if (status) return status;
-    one.options.plan = path;
-    tri_graph *g = cli_graph(&one);
+    tri_graph *g = open_network(p, path, a, &one);
     if (g) *program = passes_program(g, &one.options, dev_at(0)->target);
     tri_graph_free(g);
     return *program ? TRI_OK : base_last();
@@ -113,13 +128,9 @@ static tri_status compare_programs(const struct plan_file p[2], char **word,
     return status;
 }
 
-static tri_status diff(char **word, const struct own *own, struct cli_arguments *a,
-                       struct text *out) {
+static tri_status diff(char **word, struct cli_arguments *a, struct text *out) {
     struct plan_file p[2];
     bool same = true;
-    if (own->model && visit_opened)
-        return base_fail(TRI_USAGE, "plan diff: --model and a program are both given: give one");
-    if (own->model) a->model = own->model;
     tri_status status = plan_read(word[0], &p[0]);
     if (status) return status;
     status = plan_read(word[1], &p[1]);
@@ -138,10 +149,9 @@ static tri_status diff(char **word, const struct own *own, struct cli_arguments 
 static const struct word {
     const char *name, *arguments, *help;
     int n;
-    tri_status (*run)(char **word, const struct own *own, struct cli_arguments *a,
-                      struct text *out);
+    tri_status (*run)(char **word, struct cli_arguments *a, struct text *out);
 } words[] = {
-    {"show", "FILE", "print a plan, and what it comes to", 1, show},
+    {"show", "FILE", "print a plan, and what it comes to, and check its strategies", 1, show},
     {"diff", "A B", "list the lines that differ; the last line is `same bits` or `bits differ`, "
      "which the compiled programs decide", 2, diff},
 };
@@ -177,8 +187,13 @@ static int run(const struct command *c, int argc, char **argv) {
                   w->n == 1 ? "" : "s", w->name, w->arguments);
         return cli_fail();
     }
+    if (own.model && (a.program || visit_opened)) {
+        base_fail(TRI_USAGE, "plan %s: --model and a program are both given: give one", w->name);
+        return cli_fail();
+    }
     if (a.program) return visit_start(a.program);
-    int code = w->run(a.words + 1, &own, &a, &out) ? cli_fail() : TRI_OK;
+    if (own.model) a.model = own.model;
+    int code = w->run(a.words + 1, &a, &out) ? cli_fail() : TRI_OK;
     return cli_print(&out) ? cli_fail() : code;
 }
 

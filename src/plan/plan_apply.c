@@ -284,3 +284,24 @@ tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lin
     free(own);
     return status;
 }
+
+tri_status plan_check_strategies(const struct plan_file *p) {
+    const struct plan_line *mesh = plan_find(p, PLAN_MESH);
+    struct arena kept = {0};
+    struct strategy_lines all = {.arena = &kept};
+    struct mesh m = {0};
+    tri_status status = TRI_OK;
+    if (mesh && strcmp(mesh->value, "none")) status = mesh_parse(mesh->value, &m);
+    if (m.n && !*m.axis[0].name) m.n = 0; /* a number: tuples make its axes */
+    for (size_t i = 0; i < p->n && !status; i++) {
+        struct strategy_line l;
+        if (p->line[i].key < PLAN_STRATEGY || p->line[i].key > PLAN_SHARD) continue;
+        status = strategy_of(&all, p, &p->line[i], &l);
+        if (!status) status = strategy_lines_add(&all, l);
+        if (!status && l.kind == SETTING_SHARD) status = tuples_parse(&all.line[all.n - 1]);
+        else if (!status) status = strategy_line_parse(&all, &all.line[all.n - 1], &m);
+    }
+    free(all.line);
+    arena_free(&kept);
+    return status;
+}

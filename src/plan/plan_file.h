@@ -89,6 +89,8 @@ bool plan_is_edited(const struct plan_file *p, enum plan_part part);
  * the options win. Options point to the plan's texts then. Strategies are not options: they are
  * read where strategies are (strategy.h), from tri_options.plan. */
 tri_status plan_take(const struct plan_file *p, tri_options *o);
+/* Checks the texts of strategies, as far as they can be read without a network. */
+tri_status plan_check_strategies(const struct plan_file *p);
 /* Whether the plan is for this network. g: as the user wrote it, of the plan's batch. */
 tri_status plan_check_network(const struct plan_file *p, const tri_graph *g);
 /* Of a network, if its plan says how it is recomputed: the network's own wishes do not count. */

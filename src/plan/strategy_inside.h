@@ -77,6 +77,8 @@ struct tuples {
     int64_t output[TRI_MAX_OUTPUTS][TRI_MAX_RANK];
 };
 
+/* Checks the text alone, without a node. */
+tri_status tuples_parse(const struct strategy_line *l);
 tri_status tuples_read(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
                        const struct factors *f, struct tuples *out);
 /* Makes the axes of a mesh that is a number, or checks that those of the mesh suit all tuples. */

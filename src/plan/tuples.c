@@ -77,6 +77,25 @@ static tri_status read_tuples(struct reader *r, struct tuple *t, int most, int *
     return status;
 }
 
+/* A whole text: "(1,2),(2,1)->(1,1)". Keeps as many tuples as there is room for. */
+static tri_status read_text(struct reader *r, struct tuple *in, int most_in, int *n_in,
+                            struct tuple *result, int most_out, int *n_out) {
+    tri_status status = read_tuples(r, in, most_in, n_in);
+    *n_out = 0;
+    if (!status && take(r, '-'))
+        status = take(r, '>') ? read_tuples(r, result, most_out, n_out) : expected(r, ">");
+    if (!status && next(r))
+        status = expected(r, !*n_in ? "(" : *n_out ? "a comma or the end"
+                                                  : "a comma, -> or the end");
+    return status;
+}
+
+tri_status tuples_parse(const struct strategy_line *l) {
+    struct reader r = {l, l->text};
+    int n_in, n_out;
+    return read_text(&r, NULL, 0, &n_in, NULL, 0, &n_out);
+}
+
 /* ---- the device matrix ---- */
 
 /* The outermost factor of a dimension that is longer than 1; 0: there is none. */
@@ -187,14 +206,10 @@ tri_status tuples_read(const struct strategy_line *l, const struct mesh *m, cons
                        const struct factors *f, struct tuples *out) {
     struct reader r = {l, l->text};
     struct tuple *in = calloc((size_t)n->n_in + 1, sizeof *in), result[TRI_MAX_OUTPUTS];
-    int n_in = 0, n_out = 0;
+    int n_in, n_out;
     if (!in) return base_no_memory("tuples");
     *out = (struct tuples){.line = l, .node = n};
-    tri_status status = read_tuples(&r, in, n->n_in, &n_in);
-    if (!status && take(&r, '-'))
-        status = take(&r, '>') ? read_tuples(&r, result, n->n_out, &n_out) : expected(&r, ">");
-    if (!status && next(&r)) status = expected(&r, !n_in ? "(" : n_out ? "a comma or the end"
-                                                               : "a comma, -> or the end");
+    tri_status status = read_text(&r, in, n->n_in, &n_in, result, n->n_out, &n_out);
     if (!status && n_in != n->n_in)
         status = strategy_fail_at(l, m, n, "it has %d input%s, so it needs %d tuple%s, not %d",
                                   n->n_in, n->n_in == 1 ? "" : "s", n->n_in,

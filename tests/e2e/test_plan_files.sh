@@ -98,6 +98,27 @@ check 'not edited' sh -c '! grep -q edited out'
 sed 's/^lanes 2/lanes 3/' model >three
 run plan show three
 check 'unequal lanes' says '^lanes: 3, each of 2 to 3 samples' out
+strategies() { # sed script, expected message
+    sed "$1" model >bad
+    run plan show bad
+    check "plan show: $2" says "^trireme: bad:[0-9]*: $2" err
+    check 'plan show: a mistake' test $code -eq 2
+    check 'plan show: the plan is shown' says '^seats: ' out
+}
+strategies 's/mlp.c_fc out=model/mlp.c_fc out=modle/' \
+    'strategy ".*mlp.c_fc" "out=modle": the mesh model=2 has no axis "modle"; do you mean model?'
+strategies 's/mlp.c_fc out=model/mlp.c_fc out/' \
+    'strategy ".*mlp.c_fc" "out": "out" must be a factor and an axis'
+strategies 's/^maybe strategy \(.*mlp.c_fc\) out=/strategy \1 uot=/' \
+    'strategy ".*mlp.c_fc" "uot=model": .*uot'
+strategies 's/^maybe strategy .*mlp.c_fc out=/strategy *.mpl.c_fc out=/' \
+    'strategy ".*mpl.c_fc" "out=model": no scope or operator matches'
+sed '/^model /d; s/mlp.c_fc out=model/mlp.c_fc out=modle/' model >bad
+run plan show bad
+check 'plan show: texts without the network' says 'has no axis "modle"' err
+printf '[grain]\nmesh 4\nshard a (1,2),(2,)x\n' >bad
+run plan show bad
+check 'plan show: tuples' says '^trireme: bad:3: shard "a" "(1,2),(2,)x": expected a comma' err
 run plan show threads
 check 'an edited part is named' says '^placement: edited' out
 run plan diff model threads
@@ -242,6 +263,14 @@ no_pair 'adamw and later have no checkpoint of the same step' adamw later
 no_pair 'compare: absent and missing are no directories' absent missing
 no_pair 'compare: model is no directory' one model
 no_pair 'compare: absent is no directory' absent one
+run ckpt key secret
+train --plan model --save-every 1 --ckpt sealed --ckpt-key secret
+run compare one sealed --ckpt-key secret
+check 'compare: sealed and not' last_is '2 checkpoints: same bits'
+run compare sealed other --ckpt-key=secret
+check 'compare: sealed, the first difference' says '^step 1, transformer.* element [0-9]*: ' out
+run compare one sealed
+check 'compare: sealed, without the key' says 'is sealed: its key is needed' err
 run compare one other --seed 1
 check 'directories take no options' test $code -eq 2
 run train $net --steps 3 --quiet --data synthetic --plan threads --ckpt one --resume
