@@ -28,9 +28,9 @@ tri_status checkpointer_check(struct checkpointer *c, const tri_options *o) {
     if (o->changed && !o->resume)
         return base_fail(TRI_USAGE, "--changed (tri_options.changed) lets --resume go on with "
                          "another network; it has no effect without it");
-    if (o->resume && o->load)
-        return base_fail(TRI_USAGE, "--resume and --load are both given; a run either resumes, or "
-                         "begins with weights");
+    if (o->resume && (o->load || o->partial))
+        return base_fail(TRI_USAGE, "--resume and %s are both given; a run either resumes, or "
+                         "begins with weights", o->load ? "--load" : "--partial");
     if (o->ckpt_key && !o->ckpt && !o->load && !o->forward)
         return base_fail(TRI_USAGE, "--ckpt-key (tri_options.ckpt_key) is the key for checkpoints "
                          "(--ckpt) or for the file of --load; neither is given");

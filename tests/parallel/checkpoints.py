@@ -282,6 +282,7 @@ def refused():
     wrong(2, "which need a directory: --ckpt", "--save-every", "5")
     wrong(2, "--changed .* has no effect without it", "--ckpt", "new", "--changed")
     wrong(2, "--resume and --load", "--ckpt", "ck", "--resume", "--load", "x")
+    wrong(2, "--resume and --partial", "--ckpt", "ck", "--resume", "--partial")
     wrong(1, "cannot make the directory", "--ckpt", "no/such/place")
     plain = done(trireme("train", *words))
     need(done(trireme("train", *words, "--ckpt", "ck", "--resume")) == plain,
