@@ -447,6 +447,45 @@ def two_phases():
          done(second).startswith("done steps=40 "), second.err + second.out)
 
 
+# Other values than those of the run below.
+OTHERWISE = """--shuffle off; --sampler sequential; --subset 0:512; --share 1/2; --tail keep;
+--batch 16; --seed 3; --optimizer nesterov; --ckpt-key key; --steps 5; --lanes 2; --lr 0.5;
+--momentum 0.5; --schedule poly; --weight-decay 0.1; --clip-norm 2; --amp O1; --amp-type f16;
+--tokenizer bytes:;
+--mesh model=2 --unset batch; --device ref; --conv direct; --passes -cse; --gradients-mean off;
+--data-threads off; --on-nan warn; --max-time 100; --recompute full; --bucket 1M; --zero 1;
+--memory-limit 2G; --threads 1; --stages 1; --save-plan p; --save s; --save-every 1;
+--save-minutes 9; --keep 2; --keep-every 2; --eval-data synthetic; --out other; --metrics-every 2;
+--on-event true; --sink-size 2; --load before; --partial"""
+
+
+def each_option():
+    """A resume makes of an option what the guide's table says."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    with open(f"{root}/docs/guide.md", encoding="utf-8") as guide:
+        rows = re.findall(r"^\| (\w+) \| `(--.*)` \|$", guide.read(), re.M)
+    kinds = {flag: kind for kind, flags in rows for flag in flags.split()}
+    words = ("linear --quiet --batch 8 --optimizer momentum --lr 0.1 --schedule cosine --ckpt ck "
+             "--steps 4").split()
+    fresh("ck", "before", "key")
+    trireme("train", *words)
+    trireme("ckpt", "key", "key")
+    shutil.copytree("ck", "before")
+    for line in OTHERWISE.split(";"):
+        flag, *more = line.split()
+        shutil.rmtree("ck")
+        shutil.copytree("before", "ck")
+        run = trireme("train", *words, "--resume", flag, *more)
+        said = [x for x in run.err.split("\n")
+                if " now, " in x or "was made " in x or x[:1] in ("-", "+")]
+        need({"requires": run.returncode == 2 and said or "is not sealed" in run.err,
+              "warns": run.returncode == 0 and any(flag[2:] in x or "was made on" in x
+                                                   for x in said),
+              "ignores": run.returncode == 0 and not any(said),
+              "refuses": run.returncode == 2 and "are both given" in run.err}[kinds[flag]],
+             f"{line} {kinds[flag]}: exit {run.returncode}: {run.err}")
+
+
 def other_plan():
     """Lanes, mesh and strategies may be others: the lines of both plans that differ are printed.
     What changes no bit is not."""
@@ -524,6 +563,7 @@ CASES.update({
     "another network": other_network,
     "two phases": two_phases,
     "another plan": other_plan,
+    "each option": each_option,
     "trireme ctl checkpoint": asked,
 })
 

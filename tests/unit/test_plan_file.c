@@ -294,6 +294,36 @@ static void test_program(void **state) {
     free(usual);
 }
 
+/* Two printed networks: the first line that counts and differs, with operator and scope. */
+static void texts_differ(void **state) {
+    (void)state;
+#define HEAD "graph {batch=4}\n%0 = input() {name=\"x\"} : f32[4] @ \"x\"\n"
+#define RELU "%1 = relu(%0) : f32[4] @ \"a.b.relu\""
+#define TANH "%1 = tanh(%0) : f32[4] @ \"a.b.tanh\""
+#define LOSS "loss \"loss\" %1\n"
+    static const char base[] = HEAD RELU "\n" LOSS;
+    static const struct {
+        const char *is, *how; /* null: they do not differ */
+    } cases[] = {
+        {base, NULL},
+        {HEAD RELU "\nrate 0.1 \"cosine\"\nstrategy \"a\" \"out=model\"\nrecompute \"a\"\n" LOSS
+         "stage \"a\" 1\n", NULL},
+        {HEAD TANH "\n" LOSS,
+         "operator a.b.tanh (tanh) in scope a.b: it was: " RELU "; it is: " TANH},
+        {HEAD RELU "\nloss \"loss\" %0\n", "it was: loss \"loss\" %1; it is: loss \"loss\" %0"},
+        {HEAD RELU "\nfreeze \"a\"\n" LOSS, "it was: loss \"loss\" %1; it is: freeze \"a\""},
+        {HEAD, "operator a.b.relu (relu) in scope a.b: it was: " RELU "; it is: nothing"},
+        {"graph {batch=4, lanes=2}\n%0 = scalar() : f32[4] @ \"x\"",
+         "operator x (scalar) in no scope: it was: %0 = input() {name=\"x\"} : f32[4] @ \"x\"; it "
+         "is: %0 = scalar() : f32[4] @ \"x\""}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct text how = {0};
+        assert_int_equal(graph_texts_differ(base, cases[i].is, &how), cases[i].how != NULL);
+        if (cases[i].how) assert_string_equal(how.data, cases[i].how);
+        text_free(&how);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_hash),
@@ -301,6 +331,7 @@ int main(void) {
         cmocka_unit_test(test_take),       cmocka_unit_test(test_network),
         cmocka_unit_test(test_strategies), cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_program),
+        cmocka_unit_test(texts_differ),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
