@@ -246,8 +246,8 @@ static void warn_other_data(const char *folder, const struct checkpoint_state *s
                 *s->data ? s->data : "of none", *name ? name : "none");
 }
 
-/* Lanes, mesh, strategies, precision, kernels; the network is compared by itself. Of older
- * checkpoints only the hash of the grain is known. */
+/* Lanes, mesh, strategies, precision, kernels; network and batch are compared by themselves. Of
+ * older checkpoints only the hash of the grain is known. */
 static tri_status warn_other_plan(const char *folder, const struct checkpoint_state *s,
                                   const tri_run *run) {
     struct text lines = {0};
@@ -263,12 +263,13 @@ static tri_status warn_other_plan(const char *folder, const struct checkpoint_st
         status = plan_parse(CHECKPOINT_PLAN, text, strlen(text), &was);
         free(text);
         if (status) return base_fail(TRI_FAILED, "%s: %s", folder, tri_message());
-        plan_differ(&was, &run->own_plan, PLAN_BATCH, PLAN_WORKERS, &lines);
+        plan_differ(&was, &run->own_plan, PLAN_LANES, PLAN_WORKERS, &lines);
         plan_free(&was);
     }
     if (lines.size)
-        fprintf(stderr, "trireme: %s was made with another grain (mesh, strategies, precision or "
-                "kernels): the run does not continue with the same bits\n%s", folder, lines.data);
+        fprintf(stderr, "trireme: %s was made with another grain (lanes, mesh, strategies, "
+                "precision or kernels): the run does not continue with the same bits\n%s",
+                folder, lines.data);
     text_free(&lines);
     return TRI_OK;
 }

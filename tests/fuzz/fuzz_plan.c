@@ -24,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (strcmp(once.data, twice.data)) base_bug(__FILE__, __LINE__, once.data, twice.data);
     for (int i = 0; i < PLAN_PARTS; i++) CHECK(!plan_is_edited(&again, (enum plan_part)i));
     CHECK(!plan_take(&p, &o) && !plan_take(&again, &o));
+    CHECK(!plan_check_strategies(&p) || !strchr(tri_message(), '\n'));
     text_free(&once);
     text_free(&twice);
     plan_free(&p);
