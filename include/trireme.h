@@ -203,8 +203,9 @@ tri_tensor *tri_constant(tri_graph *g, double value, tri_type type);
 tri_tensor *tri_array(tri_graph *g, tri_type type, tri_shape shape, const void *data); /* copied */
 
 /* A scalar (f32) that the run sets before every step. "lr" follows the schedule unless
- * tri_set_scalar replaces it. "step" is the number of the step to be done, from 1. Set any other
- * scalar with tri_set_scalar. */
+ * tri_set_scalar replaces it. "step" is the number of the step to be done, from 1. "samples" is how
+ * many samples of the step count: the batch, or less where others fill up the last step of an epoch
+ * (tri_options.tail); these come last. Set any other scalar with tri_set_scalar. */
 tri_tensor *tri_scalar(tri_graph *g, const char *name);
 
 /* ---- 5 Operators --------------------------------------------------------------------------- */
@@ -338,6 +339,7 @@ tri_tensor *tri_one_hot(tri_tensor *ids, int64_t depth);    /* f32; ids out of r
 #define TRI_ALL ((tri_shape){-1, {0}})
 typedef struct tri_reduce_options {
     bool keep; /* keep reduced dimensions with length 1 */
+    bool per_lane; /* over the samples of each lane, see below */
     char none_; /* for TRI_WITH */
 } tri_reduce_options;
 tri_tensor *tri_sum_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
@@ -349,10 +351,39 @@ tri_tensor *tri_mean_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
 tri_tensor *tri_max_(tri_tensor *x, tri_shape axes, tri_reduce_options o);
 #define tri_max(x, ...) \
     (TRI_HERE, tri_max_(x, TRI_WITH(tri_reduce_options, __VA_ARGS__)))
+/* The sum, mean or maximum over the whole batch is a result of all lanes (section 10): with several
+ * lanes it can be a loss or a metric and be used in updates, but no operator on samples can use it,
+ * nor can the gradient of, say, its square. What needs that has two ways.
+ *
+ * - `lanes` = 1. The one lane is the whole batch, whoever computes it: threads, workers, the seats
+ *   of a mesh, stages. That is also the way for losses between samples (tri_arange).
+ * - .per_lane: the reduction is over the samples of each lane, and the result has a row for each
+ *   lane: [lanes, ...], with `keep` the rest of x's shape, too. Every row comes from its own lane
+ *   alone, and tri_mean over dimension 0 is the mean of all lanes:
+ *
+ *       tri_tensor *m = tri_mean(h, TRI_SHAPE(0), .per_lane = true);        // [lanes, d]
+ *       tri_tensor *each = tri_sum(tri_mul(m, m), TRI_SHAPE(1));            // [lanes]
+ *       tri_loss(tri_mean(each, TRI_ALL));
+ *
+ *   The number of lanes then is part of the loss, as the number of devices is elsewhere. It is 1
+ *   while the network is built and in an evaluation: let no shape depend on it. `axes` must have
+ *   dimension 0, which must be the samples, or rows of them, sample after sample. Samples that
+ *   only fill up a step (tri_options.tail) do not count; a lane without any other gives 0. */
 tri_tensor *tri_argmax(tri_tensor *x, int axis); /* i64; the first of equal values */
 void tri_top_k(tri_tensor *x, int64_t k, tri_tensor **values, tri_tensor **indices); /* last axis */
 tri_tensor *tri_all_finite(tri_tensor *const *xs, int n);  /* bool: all elements are finite */
 tri_tensor *tri_global_norm(tri_tensor *const *xs, int n); /* sqrt of the sum of all squares */
+
+/* For losses between the samples of a batch, with `lanes` = 1. x has the samples in dimension 0.
+ * tri_arange: the place of each row of x in the batch, 0 to n - 1 (i64 [n]). tri_eye: [n, n] (f32),
+ * 1 where two rows are the same, else 0. In contrastive training, row i of the one side belongs to
+ * row i of the other:
+ *
+ *     tri_tensor *scores = tri_matmul(users, items, .trans_b = true);     // [n, n]
+ *     tri_loss(tri_cross_entropy(scores, tri_arange(users)));
+ */
+tri_tensor *tri_arange(tri_tensor *x);
+tri_tensor *tri_eye(tri_tensor *x);
 
 /* In training, sets each element to zero with probability p and scales the others by 1 / (1 - p).
  * The choice depends on seed, step, sample, the operator's name and the element, on nothing
@@ -848,8 +879,8 @@ int64_t tri_step_total(const tri_run *run);
 int64_t tri_epoch(const tri_run *run);
 double tri_value(const tri_run *run, const char *name); /* a scalar output; NaN if unknown */
 /* Sets a tri_scalar for all later steps. "lr" replaces the schedule until it is set to NaN; the
- * next reporter and a resumed run keep it. Setting an unknown name, or "step" or "lanes", fails the
- * run. */
+ * next reporter and a resumed run keep it. Setting an unknown name, or "step", "lanes" or
+ * "samples", fails the run. */
 void tri_set_scalar(tri_run *run, const char *name, double value);
 tri_status tri_run_status(const tri_run *run);
 
@@ -1040,8 +1071,8 @@ typedef void tri_kernel(const tri_call *call);
  * piece       the first element of output 0 in input 0, if output 0 is a piece of it without gaps;
  *             -1: it is not. Such a piece of a parameter needs no memory of its own.
  * leaves_out  the number of the input (labels) in which elements equal to `value` make output 0
- *             zero or false at the same places; -1: none. --tail pad gives such labels to its extra
- *             samples, and refuses a network whose loss would still count them.
+ *             zero, false or a constant at the same places; -1: none. --tail pad gives such labels
+ *             to its extra samples, and refuses a network whose loss would still count them.
  * precision   the types that mixed precision (tri_options.amp) gives a node whose inputs are f32 or
  *             a 16-bit type:
  *             TRI_PRECISION_FULL    f32; the default
@@ -1110,9 +1141,10 @@ typedef struct tri_op {
     bool samplewise;     /* without factors and factor_fn: dimension 0 of every tensor is the
                             sample, and the operator may be split along it alone */
     unsigned shape_only; /* bit i: only the shape of input i is used, never its contents */
-    bool random;         /* the result also depends on seed and step. tri_recompute may compute it
-                            again only if the row has an attribute "key:text=", which, if not empty,
-                            is the name that keys its random numbers */
+    bool random;         /* the result also depends on seed and step, or on the lane's first sample
+                            (tri_call.sample). tri_recompute may compute it again only if the
+                            row has an attribute "key:text=", which, if not empty, is the name
+                            that keys its random numbers */
     bool tests_finite;   /* the result is true only if all inputs are finite. If it is the condition
                             of a parameter's update, a step in which it is false skips the update,
                             and --on-nan stop ignores a loss that is not finite */
@@ -1293,6 +1325,8 @@ tri_tensor *tri_layout(tri_tensor *t, const char *layout);
 #define tri_gather(table, ids) (TRI_HERE, (tri_gather)(table, ids))
 #define tri_one_hot(ids, depth) (TRI_HERE, (tri_one_hot)(ids, depth))
 #define tri_argmax(x, axis) (TRI_HERE, (tri_argmax)(x, axis))
+#define tri_arange(x) (TRI_HERE, (tri_arange)(x))
+#define tri_eye(x) (TRI_HERE, (tri_eye)(x))
 #define tri_top_k(x, k, values, indices) (TRI_HERE, (tri_top_k)(x, k, values, indices))
 #define tri_all_finite(...) (TRI_HERE, (tri_all_finite)(__VA_ARGS__))
 #define tri_global_norm(...) (TRI_HERE, (tri_global_norm)(__VA_ARGS__))

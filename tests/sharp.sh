@@ -127,6 +127,51 @@ item_f() {
 }
 
 # ---- g: one lane is the whole batch
+g_hash() { # arguments of train
+    "$program" train "$build/tests/across.so:loss=$@" --quiet 2>/dev/null |
+        sed -n 's/.*weights=sha256:\([0-9a-f]*\) .*/\1/p'
+}
+g_all() { # one hash for all ways to compute the plan
+    wanted=$(g_hash "$@")
+    [ -n "$wanted" ] || return 1
+    for ways in '-n 1' '-n 2' '-n 3 --zero 3' '--stages 2' '--stages 2 -n 2' '--threads 3' \
+        '--stages 3 -n 3 --zero 2' '--recompute full -n 2'; do
+        found=$(g_hash "$@" $ways)
+        echo "$* $ways: $found"
+        [ "$wanted" = "$found" ] || return 1
+    done
+}
+g_deaths() { # the same with a kill of a worker every few milliseconds
+    wanted=$(g_hash "$@")
+    "$program" train "$build/tests/across.so:loss=$@" -n 3 --quiet >g.out 2>g.err &
+    run=$!
+    kills=0
+    while kill -0 $run 2>/dev/null && [ $kills -lt 200 ]; do
+        worker=$(pgrep -P $run | shuf -n 1)
+        [ -z "$worker" ] || { kill -9 "$worker" && kills=$((kills + 1)); } 2>/dev/null
+        sleep 0.02
+    done
+    wait $run
+    found=$(sed -n 's/.*weights=sha256:\([0-9a-f]*\) .*/\1/p' g.out)
+    echo "$* after $kills kills: $found"
+    [ -n "$wanted" ] && [ "$wanted" = "$found" ]
+}
+item_g() {
+    echo 'maybe * batch=data' >split
+    for loss in balance whiten memory contrast lanes; do
+        for mesh in '' '--mesh data=2 --strategy split' '--mesh data=3 --strategy split'; do
+            check "one lane, $loss${mesh:+, $mesh}" g_all $loss,dropout=0.1 --batch 12 --steps 8 \
+                --lanes 1 $mesh
+        done
+    done
+    check 'per lane' g_all lanes,dropout=0.1 --batch 23 --steps 8 --lanes 5
+    check 'per lane, on a mesh' g_all lanes --batch 23 --steps 8 --lanes 5 --mesh data=2 \
+        --strategy split
+    for loss in memory balance; do
+        check "one lane, $loss: deaths" g_deaths $loss --batch 12 --steps 20000 --lanes 1
+    done
+    check 'per lane: deaths' g_deaths lanes --batch 24 --steps 20000 --lanes 4
+}
 
 # ---- h: programs
 

@@ -47,9 +47,10 @@ static json_t *of_operator(const struct explanation *e, const tri_node *n) {
         append(&in, of_operand(e, n->in[i], dist_need(e->d, n, i)));
     for (int i = 0; i < n->n_out; i++)
         append(&out, of_operand(e, &n->out[i], &e->d->has[n->out[i].id]));
-    return json_pack("{s:s,s:s,s:b,s:o,s:o,s:o,s:s?}", "name", n->name, "operator",
-                     n->entry->op->name, "backward", (int)n->backward, "split", of_text(&split),
-                     "inputs", in, "outputs", out, "note", explain_warning(e->d, n));
+    return json_pack("{s:s,s:s,s:b,s:b,s:o,s:o,s:o,s:s?}", "name", n->name, "operator",
+                     n->entry->op->name, "backward", (int)n->backward, "per_lane",
+                     (int)explain_per_lane(n), "split", of_text(&split), "inputs", in, "outputs",
+                     out, "note", explain_warning(e->d, n));
 }
 
 static json_t *of_axes(const struct explanation *e, const struct move *m) {

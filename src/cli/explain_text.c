@@ -34,7 +34,7 @@ static void add_operator(struct text *t, const struct explanation *e, const tri_
         add_slice(t, e, &n->out[i], &e->d->has[n->out[i].id]);
     }
     const char *warning = explain_warning(e->d, n);
-    text_add(t, "\n");
+    text_add(t, "%s\n", explain_per_lane(n) ? "  per lane" : "");
     if (warning) text_add(t, "    note: %s\n", warning);
 }
 
@@ -179,6 +179,20 @@ static void add_buckets(struct text *t, const struct explanation *e) {
     }
 }
 
+/* Without a mesh, whose list of operators says so. */
+static void add_per_lane(struct text *t, const struct explanation *e) {
+    bool any = false;
+    for (size_t i = 0; i < e->c->whole->n_nodes; i++) {
+        const tri_node *n = e->c->whole->node[i];
+        if (n->backward || !explain_per_lane(n)) continue;
+        if (!any) text_add(t, "\nper lane: each lane has a result of its own samples\n");
+        any = true;
+        text_add(t, "  %-40s %-16s", n->name, n->entry->op->name);
+        if (n->file) text_add(t, " %s:%d", n->file, n->line);
+        text_add(t, "\n");
+    }
+}
+
 void explain_as_text(const struct explanation *e, struct text *t) {
     const struct compilation *c = e->c;
     text_add(t, "%s, batch %lld: %lld lane%s of %lld", e->model, (long long)c->whole->batch,
@@ -187,6 +201,7 @@ void explain_as_text(const struct explanation *e, struct text *t) {
     text_add(t, " sample%s; ", c->samples[0] == 1 ? "" : "s");
     if (!e->d->g) {
         text_add(t, "no mesh\n");
+        add_per_lane(t, e);
         explain_add_stages(e, t);
         add_buckets(t, e);
         return;

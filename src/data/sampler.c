@@ -261,6 +261,12 @@ void sampler_take(const struct sampler *s, int64_t place, int64_t n, uint64_t *i
     for (int64_t i = 0; i < n; i++) index[i] = own_sample(s, (first + i) % places);
 }
 
+int64_t sampler_counted(const struct sampler *s, int64_t step) {
+    struct where w = find(s, step);
+    int64_t left = places_of(s, w.class) - w.first;
+    return left < w.rows ? left : w.rows;
+}
+
 int64_t sampler_padding(const struct sampler *s) {
     int64_t left = s->keep ? s->batch : places_of(s, s->class) - s->first;
     return left < s->batch ? left : s->batch;

@@ -63,6 +63,8 @@ int sampler_kinds(const struct sampler *s, struct sampler_step *out, int most);
 
 /* The epoch of a step. */
 int64_t sampler_epoch(const struct sampler *s, int64_t step);
+/* How many samples of a step do not fill it up; they are its first. */
+int64_t sampler_counted(const struct sampler *s, int64_t step);
 /* Moves to a step; sampler_steps must have succeeded. */
 void sampler_seek(struct sampler *s, int64_t step);
 /* The samples at places `place` to place + n - 1 of the current step. */

@@ -88,6 +88,12 @@ bool graph_has_gradients(const tri_graph *g) {
     return graph_forward(g) < g->n_nodes || graph_trains(g);
 }
 
+bool graph_per_lane(const tri_graph *g) {
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (node_per_lane(g->node[i])) return true;
+    return false;
+}
+
 void graph_mark_backward(const tri_graph *g, bool *backward) {
     for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];

@@ -325,6 +325,13 @@ double param_decay(const tri_node *n, double otherwise);
 /* One sample of an input: the batch's shape without its first dimension. */
 tri_spec graph_sample_spec(const tri_spec *batch);
 const tri_attr *node_attr(const tri_node *n, const char *name); /* null if the row has none */
+/* Whether the node reduces the samples of each lane to a row of its own, or spreads such rows: they
+ * are as many as the graph has lanes. The samples are dimension 0 of its last input. */
+static inline bool node_per_lane(const tri_node *n) {
+    const tri_attr *a = node_attr(n, "per_lane");
+    return a && a->i;
+}
+bool graph_per_lane(const tri_graph *g); /* whether any node is such */
 bool attr_equal(enum attr_kind kind, const tri_attr *a, const tri_attr *b); /* bit for bit */
 bool graph_trains(const tri_graph *g);        /* it updates parameters itself */
 bool graph_has_gradients(const tri_graph *g); /* it does so, or contains gradients */

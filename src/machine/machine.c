@@ -283,6 +283,8 @@ static tri_status make_scalars(struct machine *m) {
             m->scalar[m->n_scalars].name = source_name(m->whole->node[i]);
             m->scalar[m->n_scalars].memory = (float *)m->scalars + m->n_scalars;
             if (is_lanes(&m->scalar[m->n_scalars])) m->scalar[m->n_scalars].value = (float)m->lanes;
+            if (!strcmp(m->scalar[m->n_scalars].name, "samples"))
+                m->scalar[m->n_scalars].value = (float)m->batch;
             m->n_scalars++;
         }
     return TRI_OK;

@@ -9,16 +9,17 @@ static int infer(const tri_node *n, tri_spec *out) {
     out[0].type = x->type;
     out[0].shape = op_reduced_shape(&x->shape, op_axes_mask(n, x->shape.rank),
                                     tri_attr_int(n, "keep"));
-    return 1;
+    return op_lane_shape(n, &x->shape, &out[0].shape);
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     tri_tensor *x = n->in[0];
-    tri_attr axes = AL("axes", tri_attr_list(n, "axes"));
-    tri_tensor *largest = APPLY("spread", INPUTS(n->out, x), axes);
+    tri_attr axes = AL("axes", tri_attr_list(n, "axes")), lane = AI("per_lane", node_per_lane(n));
+    tri_tensor *largest = APPLY("spread", INPUTS(n->out, x), axes, lane);
     tri_tensor *mask = tri_cast(tri_equal(x, largest), x->spec.type);
-    tri_tensor *ties = APPLY("sum", INPUTS(mask), axes, AI("keep", tri_attr_int(n, "keep")));
-    tri_tensor *share = APPLY("spread", INPUTS(tri_div(dy[0], ties), x), axes);
+    tri_tensor *ties = APPLY("sum", INPUTS(mask), axes, AI("keep", tri_attr_int(n, "keep")),
+                             lane);
+    tri_tensor *share = APPLY("spread", INPUTS(tri_div(dy[0], ties), x), axes, lane);
     dx[0] = tri_mul(share, mask);
 }
 
@@ -29,7 +30,7 @@ static void factors(const tri_node *n, char *text, size_t bytes) {
 const tri_op op_max = {
     .name = "max",
     .inputs = 1,
-    .attributes = "axes:ints= keep:int=0",
+    .attributes = "axes:ints= keep:int=0 per_lane:int=0",
     .infer = infer,
     .gradient = gradient,
     .factor_fn = factors,
@@ -41,5 +42,6 @@ const tri_op op_max = {
 };
 
 tri_tensor *tri_max_(tri_tensor *x, tri_shape axes, tri_reduce_options o) {
+    if (o.per_lane) return op_reduce_per_lane(x, axes, o.keep, "max");
     return APPLY("max", INPUTS(x), AL("axes", op_reduce_axes(x, axes)), AI("keep", o.keep));
 }

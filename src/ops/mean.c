@@ -21,7 +21,7 @@ static int64_t count(const tri_node *n) {
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     dx[0] = APPLY("spread", INPUTS(dy[0], n->in[0]), AL("axes", tri_attr_list(n, "axes")),
-                  AI("count", count(n)));
+                  AI("count", graph_per_lane(n->graph) ? 0 : count(n)));
 }
 
 static void factors(const tri_node *n, char *text, size_t bytes) {
@@ -43,5 +43,6 @@ const tri_op op_mean = {
 };
 
 tri_tensor *tri_mean_(tri_tensor *x, tri_shape axes, tri_reduce_options o) {
+    if (o.per_lane) return op_reduce_per_lane(x, axes, o.keep, "mean");
     return APPLY("mean", INPUTS(x), AL("axes", op_reduce_axes(x, axes)), AI("keep", o.keep));
 }

@@ -249,6 +249,10 @@ void op_reduction_factors(const tri_node *n, unsigned capitals, char *text, size
     char from[TRI_MAX_RANK + 1], to[TRI_MAX_RANK + 1];
     int rank = in_shape(n, 0)->rank;
     op_letters(from, rank, capitals);
+    if (node_per_lane(n) && out_shape(n, 0)->dim[0] > 1) {
+        snprintf(text, bytes, "(sA)%s->s%s", from + 1, from + 1);
+        return;
+    }
     op_reduced_letters(to, rank, op_axes_mask(n, rank), tri_attr_int(n, "keep"));
     snprintf(text, bytes, "%s->%s", from, to);
 }

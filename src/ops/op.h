@@ -92,6 +92,10 @@ tri_shape op_reduced_shape(const tri_shape *x, unsigned mask, bool keep);
  * Dimensions in `capitals` are not split. */
 void op_reduction_factors(const tri_node *n, unsigned capitals, char *text, size_t bytes);
 char *op_reduced_letters(char *to, int rank, unsigned mask, bool keep);
+/* For a node per lane, sets dimension 0 of the reduced shape, or reports an error. */
+bool op_lane_shape(const tri_node *n, const tri_shape *x, tri_shape *reduced);
+/* The builder of reductions per lane: "sum", "mean" or "max". */
+tri_tensor *op_reduce_per_lane(tri_tensor *x, tri_shape axes, bool keep, const char *op);
 /* The list of axes to store: resolves TRI_ALL and negative axes. The graph fails on a bad axis. */
 tri_shape op_reduce_axes(tri_tensor *x, tri_shape axes);
 

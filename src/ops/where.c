@@ -19,12 +19,18 @@ static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) 
     dx[2] = op_sum_to(tri_where(condition, zero, dy[0]), n->in[2]);
 }
 
+/* What is chosen by a condition that is false. */
+static int leaves_out(const tri_node *n, double value) {
+    return value == 0 && node_is(n->in[2]->node, "constant") ? 0 : -1;
+}
+
 const tri_op op_where = {
     .name = "where",
     .inputs = 3,
     .infer = infer,
     .gradient = gradient,
     .factors = "...,...,...->...",
+    .leaves_out = leaves_out,
     .precision = TRI_PRECISION_FOLLOW,
     .examples = EXAMPLES("bool[2,3], f32[2,3], f32[2,3]", "bool[3], f32[2,3], f32[]",
                          "bool[2,1,3], f32[4,1], f32[3]", "bool[], f32[1], f32[1,1]",

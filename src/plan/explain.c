@@ -32,6 +32,10 @@ void explain_split(const struct dist *d, const tri_node *n, struct text *out) {
     if (known) factors_free(&f);
 }
 
+bool explain_per_lane(const tri_node *n) {
+    return node_per_lane(n) || (n->entry->op->group_values && tri_attr_int(n, "training"));
+}
+
 tri_shape explain_slice(const struct dist *d, const tri_tensor *t, const struct layout *l,
                         const int16_t *at) {
     static const int16_t origin[MESH_MOST_AXES];

@@ -8,6 +8,9 @@
 
 /* "rows/data, out/model": the factor along each axis; "whole"; "partial sums/model". */
 void explain_split(const struct dist *d, const tri_node *n, struct text *out);
+/* Whether it computes something of each lane's samples that other lanes have, too: statistics, or
+ * what .per_lane asks for. */
+bool explain_per_lane(const tri_node *n);
 
 /* The part of a tensor in the layout that the seat at these coordinates has; null: the seat at the
  * origin, whose parts are the largest. */

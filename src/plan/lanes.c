@@ -45,8 +45,8 @@ static bool make_early(struct cut *c, const tri_tensor *t) {
     return true;
 }
 
-/* A single lane has the whole batch, so it knows sums over it. What follows from them and its samples
- * need, it computes itself: this is a result of the lane as the sums are. */
+/* A single lane has the whole batch, so it knows sums over it. What follows from them and its
+ * samples need, it computes itself: this is a result of the lane as the sums are. */
 static void take_into_lane(struct cut *c, const tri_tensor *t) {
     const tri_node *n = t->node;
     for (int i = 0; i < n->n_out; i++) {
@@ -127,6 +127,8 @@ static tri_status split_node(struct cut *c, const tri_node *n, struct split *in)
         data_only &= c->data_only[n->in[i]->id];
     }
     if (node_is_stored(n)) data_only = false;
+    if (node_per_lane(n) && c->lanes > 1 && (in[n->n_in - 1].kind != SPLIT || in[n->n_in - 1].dim))
+        return refuse(c, n, "per_lane is for values of samples, which must be dimension 0");
     if (node_is(n, "input") && c->apart) out[0] = (struct split){.kind = SPLIT};
     if (split) {
         tri_status status = carry_split(c, n, in, out);

@@ -287,6 +287,7 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = save_plan(run);
     run->lr = machine_scalar(run->machine, "lr");
     run->number = machine_scalar(run->machine, "step");
+    run->samples = machine_scalar(run->machine, "samples");
     if (!status) status = policy_settle(run->policy, run);
     if (!status) print_notes(run);
     if (!status && o->load && run->executor->writes(run)) status = tri_load(run, o->load);

@@ -10,6 +10,8 @@
 /* How a tensor of the user's graph depends on the samples. */
 enum dependence {
     DEPENDS_NOT,    /* not at all */
+    DEPENDS_NUMBER, /* on how many samples count (tri_scalar "samples"), on no value of theirs */
+    DEPENDS_ROWS,   /* rows of lanes, each of the samples in it that count */
     DEPENDS_LABELS, /* an input, or its labels in another order or shape: all may be ignored */
     DEPENDS_MASKED, /* a value in which samples with ignored labels are 0 or false */
     DEPENDS_ALL,    /* a value in which all samples count */
@@ -31,6 +33,13 @@ static bool moves(const tri_node *n) {
     return n->entry->op->values != TRI_VALUES_COMPUTED && (!value || value->f == DATA_IGNORED);
 }
 
+/* Whether the node takes a constant in place of the samples that do not count. */
+static bool chooses(const struct search *s, const tri_node *n) {
+    const tri_op *op = n->entry->op;
+    int i = op->leaves_out ? op->leaves_out(n, 0) : -1;
+    return i >= 0 && dependence_of(s, n->in[i]) == DEPENDS_NUMBER;
+}
+
 /* The node's input of labels, if the node leaves out samples with ignored ones; else null. */
 static const tri_tensor *labels_of(const struct search *s, const tri_node *n) {
     const tri_op *op = n->entry->op;
@@ -42,13 +51,17 @@ static enum dependence find_dependence(struct search *s, const tri_node *n) {
     enum dependence most = DEPENDS_NOT;
     s->from[n->id] = n->id;
     if (node_is(n, "input")) return DEPENDS_LABELS;
+    if (node_is(n, "scalar") && !strcmp(source_name(n), "samples")) return DEPENDS_NUMBER;
     for (int i = 0; i < n->n_in; i++)
-        if (dependence_of(s, n->in[i]) > most) most = dependence_of(s, n->in[i]);
+        if (node_reads(n, i) && dependence_of(s, n->in[i]) > most)
+            most = dependence_of(s, n->in[i]);
+    if (most > DEPENDS_NUMBER && chooses(s, n)) return DEPENDS_MASKED;
     const tri_tensor *labels = labels_of(s, n);
     if (labels) {
         s->from[n->id] = s->from[labels->node->id];
         return DEPENDS_MASKED;
     }
+    if (most == DEPENDS_MASKED && node_per_lane(n)) return DEPENDS_ROWS;
     if (most == DEPENDS_LABELS && moves(n)) {
         s->from[n->id] = s->from[n->in[0]->node->id];
         return DEPENDS_LABELS;
@@ -80,7 +93,8 @@ tri_status padding_plan(const tri_graph *g, struct machine *m) {
     tri_status status = s.dependence && s.from ? TRI_OK : base_no_memory("the network");
     for (size_t i = 0; i < g->n_nodes && !status; i++)
         s.dependence[i] = (unsigned char)find_dependence(&s, g->node[i]);
-    if (!status && (!loss || s.dependence[loss->id] != DEPENDS_MASKED))
+    if (!status && (!loss || (s.dependence[loss->id] != DEPENDS_MASKED &&
+                              s.dependence[loss->id] != DEPENDS_ROWS)))
         status = base_fail(TRI_USAGE, "--tail pad: %s counts every sample, and none can be left "
                            "out; use tri_cross_entropy with .ignore and .ignore_index = -100, "
                            "which leaves out samples with that label (classifiers of the zoo: "

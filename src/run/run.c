@@ -22,6 +22,9 @@ void run_set_scalars(tri_run *run, int64_t step) {
                     : run->set_rate;
     if (run->lr) run->lr->value = (float)run->rate;
     if (run->number) run->number->value = (float)step;
+    if (run->samples)
+        run->samples->value = (float)(run->data ? sampler_counted(&run->sampler, step - 1)
+                                                : run_batch(run));
 }
 
 /* Replaces the rate of the schedule; NaN returns to it. */
@@ -33,7 +36,9 @@ static tri_status set_rate(tri_run *run, double rate) {
     return TRI_OK;
 }
 
-static bool is_own(const char *name) { return !strcmp(name, "step") || !strcmp(name, "lanes"); }
+static bool is_own(const char *name) {
+    return !strcmp(name, "step") || !strcmp(name, "lanes") || !strcmp(name, "samples");
+}
 
 static tri_status set_scalar(tri_run *run, const char *name, double value) {
     struct run_scalar *scalar = machine_scalar(run->executable, name);

@@ -49,7 +49,8 @@ struct tri_run {
     bool passed;  /* it makes no step and writes nothing (visit_opens) */
     bool unread;  /* the run ends because nobody reads stdout or stderr any more */
     bool stopped; /* the run ends early: it was asked to, or max_time has passed */
-    struct run_scalar *lr, *number; /* set by the run for each step; null: the network has none */
+    struct run_scalar *lr, *number, *samples; /* set by the run for each step; null: the network
+                                                  has none */
     struct tri_fault fault;
     const struct executor *executor;
     struct worker *worker; /* null: the run has one process */

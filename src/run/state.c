@@ -235,6 +235,17 @@ static tri_status check_network(const char *folder, const struct checkpoint_stat
     return status;
 }
 
+/* A loss that has a part per lane changes with their number. */
+static tri_status check_lanes(const char *folder, const struct checkpoint_state *s,
+                              const tri_run *run) {
+    bool same = s->lanes == run_lanes(run) || !graph_per_lane(run->model);
+    if (same || run->options.changed) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s was made with %lld lanes, and this run has %lld: the network "
+                     "reduces samples per lane, so lanes are part of its loss; give --lanes %lld, "
+                     "or go on with another loss: --changed", folder, (long long)s->lanes,
+                     (long long)run_lanes(run), (long long)s->lanes);
+}
+
 /* Only a warning, as the same data may have another name. */
 static void warn_other_data(const char *folder, const struct checkpoint_state *s,
                             const tri_run *run) {
@@ -356,7 +367,8 @@ static tri_status resume_from(const char *folder, const struct checkpoint_state 
     struct others d = {0};
     bool whole = true, other = false;
     compare_options(s, run, &d);
-    tri_status status = check_same(folder, &d, run);
+    tri_status status = check_lanes(folder, s, run);
+    if (!status) status = check_same(folder, &d, run);
     if (!status) status = check_network(folder, s, run, &other);
     if (!status) status = take_tensors(folder, s, run, &whole, rejects);
     if (!status) {

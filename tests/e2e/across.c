@@ -46,10 +46,59 @@ static tri_tensor *memory(tri_graph *g, tri_tensor *x, tri_tensor *h, tri_tensor
     return tri_add(loss, moved);
 }
 
+/* Each sample against all others. */
+static tri_tensor *contrast(tri_graph *g, tri_tensor *x, tri_tensor *h, tri_tensor *label) {
+    (void)label;
+    tri_tensor *other = tri_dense(x, "other", tri_dim(h, 1));
+    tri_tensor *scores = tri_matmul(h, other, .trans_b = true);
+    tri_tensor *far = tri_mul(tri_sub(tri_constant(g, 1, TRI_F32), tri_eye(h)), scores);
+    tri_output(scores, "scores");
+    tri_output(tri_transpose(h, TRI_SHAPE(1, 0)), "columns");
+    return tri_add(tri_cross_entropy(scores, tri_arange(h)), tri_scale(square(far), 1e-4));
+}
+
+/* The same as `balance`, of each lane. */
+static tri_tensor *lanes(tri_graph *g, tri_tensor *x, tri_tensor *h, tri_tensor *label) {
+    (void)g, (void)x, (void)label;
+    tri_tensor *m = tri_mean(h, TRI_SHAPE(0), .per_lane = true);
+    tri_tensor *top = tri_max(h, TRI_ALL, .per_lane = true);
+    tri_tensor *sum = tri_sum(h, TRI_SHAPE(0, 1), .keep = true, .per_lane = true);
+    tri_tensor *each = tri_sum(tri_mul(m, m), TRI_SHAPE(1));
+    tri_metric(tri_mean(top, TRI_ALL), "top");
+    tri_metric(tri_mean(sum, TRI_ALL), "sum");
+    return tri_mean(tri_add(each, tri_scale(top, 0.1)), TRI_ALL);
+}
+
+/* The same in one lane, with the samples that each of three lanes would have. */
+static tri_tensor *slices(tri_graph *g, tri_tensor *x, tri_tensor *h, tri_tensor *label) {
+    (void)x, (void)label;
+    int64_t n = tri_batch(g), at = 0;
+    tri_tensor *all = tri_constant(g, 0, TRI_F32), *tops = all, *sums = all;
+    for (int i = 0; i < 3; i++) {
+        int64_t end = at + n / 3 + (i < n % 3);
+        tri_tensor *lane = tri_slice(h, 0, at, end), *top = tri_max(lane, TRI_ALL);
+        at = end;
+        all = tri_add(all, tri_add(square(tri_mean(lane, TRI_SHAPE(0))), tri_scale(top, 0.1)));
+        tops = tri_add(tops, top);
+        sums = tri_add(sums, tri_sum(lane, TRI_ALL));
+    }
+    tri_metric(tri_scale(tops, 1.0 / 3), "top");
+    tri_metric(tri_scale(sums, 1.0 / 3), "sum");
+    return tri_scale(all, 1.0 / 3);
+}
+
+/* A mistake: a parameter has no samples. */
+static tri_tensor *weights(tri_graph *g, tri_tensor *x, tri_tensor *h, tri_tensor *label) {
+    (void)x, (void)h, (void)label;
+    tri_tensor *w = tri_param(g, "w", TRI_SHAPE(tri_batch(g), 2), (tri_init){0});
+    return tri_mean(tri_sum(w, TRI_ALL, .per_lane = true), TRI_ALL);
+}
+
 static const struct {
     const char *name;
     part *make;
-} parts[] = {{"balance", balance}, {"whiten", whiten}, {"memory", memory}};
+} parts[] = {{"balance", balance}, {"whiten", whiten}, {"memory", memory}, {"contrast", contrast},
+             {"lanes", lanes}, {"slices", slices}, {"weights", weights}};
 
 void tri_model(tri_graph *g, tri_args *args) {
     int64_t n = tri_batch(g);

@@ -119,6 +119,32 @@ alone=$(weights)
 check 'at once' says '^done steps=3 ' "$program" run -n 3 --out parts -- "$accumulation" --steps 3
 check 'with the same bits' equal "$alone" "$(weights)"
 
+experts=$programs/mixture_of_experts
+check 'a mixture of experts, its balance per lane' says '^done steps=640 loss=0\.[0-3]' "$experts" \
+    --epochs 20
+alone=$(weights)
+check 'also with two workers' says '^done steps=640' "$program" run -n 2 --out experts -- \
+    "$experts" --epochs 20
+check 'with the same bits' equal "$alone" "$(weights)"
+check 'its balance over the whole batch' says '^done steps=64 ' "$experts" whole --lanes 1 \
+    --epochs 2
+alone=$(weights)
+check 'two workers' says '^done steps=64 ' "$program" run -n 2 --out experts -- "$experts" whole \
+    --lanes 1 --epochs 2
+check 'have the same bits' equal "$alone" "$(weights)"
+check 'it needs one lane' refuses 2 '4 lanes: .*--lanes 1' "$experts" whole
+
+towers=$programs/two_towers
+check 'two towers' says '^done steps=320 ' "$towers" --epochs 10 --out towers
+alone=$(weights)
+check 'find more than half of the items' python3 -c '
+import json
+last = [json.loads(l) for l in open("towers/metrics.jsonl") if "found" in l][-1]
+assert last["found"] > 0.5, last'
+check 'two towers in two stages and two workers' says '^done steps=320 ' "$program" run -n 2 \
+    --out towers2 -- "$towers" --epochs 10 --stages 2
+check 'have the same bits' equal "$alone" "$(weights)"
+
 stages=$programs/two_stages
 hash_of() { grep -o 'weights=sha256:[0-9a-f]*' out; }
 check 'two stages' says '^done steps=2 ' "$stages" synthetic 32 --steps 2 --batch 8 --lanes 4
