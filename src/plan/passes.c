@@ -115,6 +115,17 @@ static tri_status pass_train(struct compilation *c) {
     return status ? status : settle_stages(c);
 }
 
+/* The graph for so many lanes; null with a message. */
+static tri_graph *for_lanes(const tri_graph *g, int64_t batch, int64_t lanes, bool forward) {
+    tri_graph *whole = graph_rebatch(g, batch, lanes, forward);
+    char why[512];
+    if (whole || lanes == 1 || !graph_per_lane(g)) return whole;
+    base_format(why, sizeof why, "%s", tri_message());
+    base_fail(base_last(), "%s: results per lane (.per_lane) have a row for each of %lld lanes, "
+              "and one if --lanes is 1", why, (long long)lanes);
+    return NULL;
+}
+
 static tri_status settle_lanes(struct compilation *c) {
     const tri_options *o = c->options;
     int64_t batch = o->batch ? o->batch : c->model->batch;
@@ -127,13 +138,13 @@ static tri_status settle_lanes(struct compilation *c) {
     if (groups > batch)
         return base_fail(TRI_USAGE, "the graph's text says that it has %lld lanes; a batch of "
                          "%lld has too few samples", (long long)groups, (long long)batch);
-    c->whole = graph_rebatch(c->model, batch, groups, o->forward);
+    c->whole = for_lanes(c->model, batch, groups, o->forward);
     if (!c->whole || c->lanes) return c->whole ? TRI_OK : base_last();
     c->lanes = lanes_default(c->whole);
     if (!c->lanes) return base_last();
     if (c->lanes == 1) return TRI_OK;
     tri_graph *one_lane = c->whole;
-    c->whole = graph_rebatch(one_lane, batch, c->lanes, false);
+    c->whole = for_lanes(one_lane, batch, c->lanes, false);
     tri_graph_free(one_lane);
     return c->whole ? TRI_OK : base_last();
 }

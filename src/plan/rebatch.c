@@ -91,6 +91,20 @@ static bool keeps_output(const struct copier *c, const struct graph_output *o) {
     return !c->evaluation || !c->backward[o->tensor->node->id];
 }
 
+/* Rows of lanes (per_lane) are as many as the lanes, and nothing that is stored may be. */
+static void copy_update(struct copier *c, const struct graph_update *u) {
+    tri_tensor *target = c->here[u->target->id], *value = c->here[u->value->id];
+    if (!base_shape_equal(&target->spec.shape, &value->spec.shape)) {
+        char spec[2][SPEC_TEXT];
+        graph_fail(c->to, TRI_USAGE, "%s is %s, and its new value, %s, is %s",
+                   source_name(u->target->node), base_spec_text(&target->spec, spec[0]),
+                   value->node->name, base_spec_text(&value->spec, spec[1]));
+        return;
+    }
+    graph_put_update(c->to, (struct graph_update){
+                                target, value, u->condition ? c->here[u->condition->id] : NULL});
+}
+
 /* An evaluation needs only the nodes that outputs need. Stored values stay: files list them all. */
 static void mark(struct copier *c) {
     const tri_graph *g = c->from;
@@ -124,12 +138,7 @@ static void copy_all(struct copier *c) {
         if (s.param) s.param = c->here[s.param->id];
         graph_put_setting(to, s);
     }
-    for (size_t i = 0; i < g->n_updates && !c->evaluation; i++) {
-        const struct graph_update *u = &g->update[i];
-        graph_put_update(to, (struct graph_update){
-                                 c->here[u->target->id], c->here[u->value->id],
-                                 u->condition ? c->here[u->condition->id] : NULL});
-    }
+    for (size_t i = 0; i < g->n_updates && !c->evaluation; i++) copy_update(c, &g->update[i]);
 }
 
 /* Gradients contain numbers that depend on the batch: the divisors of means. */

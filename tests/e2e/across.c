@@ -94,11 +94,19 @@ static tri_tensor *weights(tri_graph *g, tri_tensor *x, tri_tensor *h, tri_tenso
     return tri_mean(tri_sum(w, TRI_ALL, .per_lane = true), TRI_ALL);
 }
 
+/* Another: a parameter cannot have as many rows as there are lanes. */
+static tri_tensor *rows(tri_graph *g, tri_tensor *x, tri_tensor *h, tri_tensor *label) {
+    (void)x, (void)label;
+    tri_tensor *w = tri_param(g, "w", TRI_SHAPE(1, tri_dim(h, 1)), (tri_init){0});
+    return tri_mean(tri_mul(w, tri_mean(h, TRI_SHAPE(0), .per_lane = true)), TRI_ALL);
+}
+
 static const struct {
     const char *name;
     part *make;
 } parts[] = {{"balance", balance}, {"whiten", whiten}, {"memory", memory}, {"contrast", contrast},
-             {"lanes", lanes}, {"slices", slices}, {"weights", weights}};
+             {"lanes", lanes}, {"slices", slices}, {"weights", weights},
+             {"rows", rows}};
 
 void tri_model(tri_graph *g, tri_args *args) {
     int64_t n = tri_batch(g);

@@ -104,4 +104,7 @@ check 'explain --json' sh -c '"$0" explain "$1:loss=lanes" --batch 12 --mesh dat
     --strategy split --json | grep -q "\"per_lane\": *true"' "$program" "$network"
 check 'values that are not of samples are refused' refuses 'per_lane is for values of samples' \
     "$network:loss=weights" --batch 12 --lanes 3 --steps 1
+check 'as is a parameter with a row per lane' refuses \
+    'w is f32\[1,6\], and its new value, .*: results per lane .*a row for each of 3 lanes' \
+    "$network:loss=rows" --batch 12 --lanes 3 --steps 1
 finish
