@@ -855,7 +855,8 @@ typedef struct tri_run tri_run;
  * While a run is open, a crash (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP) for
  * which the program has no handler is reported to stderr, with the run's current activity and a
  * stack trace; the process then dies of the signal as usual. tri_close restores what tri_open
- * changed. */
+ * changed. In a program that `trireme dump -- ./prog` has started (or explain, memory, bench,
+ * compare, plan) this function runs the command and ends the process. */
 tri_run *tri_open(tri_graph *g, const tri_options *o);
 
 /* Does one step. Returns false if all steps are done, if one failed, or if run is null.

@@ -221,8 +221,8 @@ void cli_describe(const struct command *c, struct text *out) {
         options_paragraph("After --, a program of your own with its arguments takes the place of "
                           "MODEL: the command is about the first network that it opens (tri_open, "
                           "tri_train), with the program's options; those before -- override them. "
-                          "The program goes no further: it makes no step, calls no callback and "
-                          "saves nothing. What it has printed goes to stderr.", out);
+                          "The program goes no further: no callback is called, and nothing is "
+                          "saved. What it has printed goes to stderr.", out);
 }
 
 void cli_describe_all(struct text *out) {
