@@ -486,7 +486,9 @@ void tri_output(tri_tensor *t, const char *name);
 
 /* If a graph has a loss and updates no parameter, opening it adds the usual step: gradients of all
  * parameters, clipping, and the optimizer of the options. To compose a step yourself, call the
- * functions below while building. The graph is then used as it is, for its own batch size only. */
+ * functions below while building. The graph is then used as it is, for its own batch size only.
+ * With tri_options.amp, types are chosen for the network as if the step came from the options; the
+ * calls of tri_grad are then repeated, and the step itself keeps its types. */
 
 int tri_param_count(const tri_graph *g);
 tri_tensor *tri_param_at(const tri_graph *g, int i); /* in order of construction */
@@ -499,6 +501,14 @@ void tri_grad(tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out);
 
 /* Scales all gradients by min(1, limit / norm) and replaces them in the array; returns the norm. */
 tri_tensor *tri_clip_by_norm(tri_tensor **grads, int n, double limit);
+
+/* Loss scaling, which tri_optimizer.loss_scale describes. tri_scale_loss returns the loss times the
+ * scale, to be differentiated. tri_unscale divides gradients of that by the scale, in the array. It
+ * returns whether they and the loss are finite, for the condition of the update. It also moves a
+ * dynamic scale and declares the metrics "loss_scale" (if dynamic) and "skipped". Without a scale
+ * tri_scale_loss returns `loss`, and tri_unscale does nothing and returns null. */
+tri_tensor *tri_scale_loss(tri_tensor *loss, const char *loss_scale);
+tri_tensor *tri_unscale(tri_tensor *scaled, tri_tensor **grads, int n);
 
 /* At the end of the step, `target` (a parameter or state) takes `value`; tri_assign_if does so only
  * if the bool scalar `condition` is true. All updates read the values from before the step. */
@@ -547,7 +557,10 @@ typedef struct tri_optimizer {
 /* tri_minimize adds the gradients of `loss` by all trainable parameters, clipping if clip_norm is
  * set, and the parameters' update. tri_update adds the update of n parameters from the given
  * gradients; it takes effect if `condition` (null: always) holds. Updates read tri_scalar "lr",
- * which follows lr and schedule of the options. What the options leave unset is taken from `o`. */
+ * which follows lr and schedule of the options. What the options leave unset is taken from `o`.
+ * Other settings of the options' optimizer must be those that the step was built with: a program
+ * passes those that tri_options_parse has read to these functions, tri_clip_by_norm and
+ * tri_scale_loss. */
 void tri_minimize(tri_tensor *loss, tri_optimizer o);
 void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_optimizer o,
                 tri_tensor *condition);
@@ -1341,6 +1354,8 @@ tri_tensor *tri_layout(tri_tensor *t, const char *layout);
 #define tri_array(...) (TRI_HERE, (tri_array)(__VA_ARGS__))
 #define tri_scalar(g, name) (TRI_HERE, (tri_scalar)(g, name))
 #define tri_grad(...) (TRI_HERE, (tri_grad)(__VA_ARGS__))
+#define tri_scale_loss(loss, loss_scale) (TRI_HERE, (tri_scale_loss)(loss, loss_scale))
+#define tri_unscale(scaled, grads, n) (TRI_HERE, (tri_unscale)(scaled, grads, n))
 #define tri_clip_by_norm(grads, n, limit) (TRI_HERE, (tri_clip_by_norm)(grads, n, limit))
 #define tri_assign(target, value) (TRI_HERE, (tri_assign)(target, value))
 #define tri_assign_if(target, value, condition) \

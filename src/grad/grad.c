@@ -87,6 +87,24 @@ static bool check(tri_tensor *y, tri_tensor *const *wrt, int n) {
     return !g->status;
 }
 
+/* Records the call. Two tensors may have one derivative here, and two once their types differ: each
+ * gets a tensor of its own. */
+static void record(const struct reverse *r, tri_tensor *y, tri_tensor *const *wrt, int n,
+                   tri_tensor **out) {
+    struct graph_gradient d = {y, &r->g->node[r->n_nodes]->out[0], n, NULL};
+    d.pair = calloc(2 * (size_t)n + 1, sizeof *d.pair);
+    if (!d.pair) graph_fail(r->g, TRI_FAILED, "out of memory for gradients");
+    for (int i = 0; i < n && !r->g->status; i++) {
+        bool own = out[i]->node->id >= (int)r->n_nodes;
+        for (int k = 0; k < i; k++) own &= out[i] != out[k];
+        if (!own) out[i] = tri_reshape(out[i], out[i]->spec.shape);
+        d.pair[2 * i] = wrt[i];
+        d.pair[2 * i + 1] = out[i];
+    }
+    if (!r->g->status) graph_put_gradient(r->g, d);
+    free(d.pair);
+}
+
 static void run(struct reverse *r, tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out) {
     mark(r, y, wrt, n);
     enter(r->g, y->node);
@@ -97,6 +115,7 @@ static void run(struct reverse *r, tri_tensor *y, tri_tensor *const *wrt, int n,
         tri_tensor *d = r->g->status ? r->g->poison : r->dy[wrt[i]->id];
         out[i] = d ? d : op_zeros_like(wrt[i]);
     }
+    if (!r->g->status) record(r, y, wrt, n, out);
 }
 
 void tri_grad(tri_tensor *y, tri_tensor *const *wrt, int n, tri_tensor **out) {

@@ -53,6 +53,7 @@ void tri_graph_free(tri_graph *g) {
     free(g->output);
     free(g->update);
     free(g->setting);
+    free(g->gradient);
     free(g->names.slot);
     free(g->sources.slot);
     text_free(&g->scope);
@@ -316,6 +317,19 @@ bool graph_put_update(tri_graph *g, struct graph_update u) {
         return false;
     }
     g->update[g->n_updates++] = u;
+    return true;
+}
+
+bool graph_put_gradient(tri_graph *g, struct graph_gradient d) {
+    size_t bytes = 2 * sizeof *d.pair * (size_t)d.n;
+    tri_tensor **pair = arena_alloc(&g->arena, bytes + 1);
+    if (!pair || !ARRAY_GROW(g->gradient, g->n_gradients, g->gradient_capacity)) {
+        no_memory(g);
+        return false;
+    }
+    if (d.n) memcpy(pair, d.pair, bytes);
+    d.pair = pair;
+    g->gradient[g->n_gradients++] = d;
     return true;
 }
 

@@ -176,6 +176,13 @@ struct names {
     size_t n, capacity;
 };
 
+/* A call of tri_grad, which a change of the network's types repeats (plan/replay.h). */
+struct graph_gradient {
+    tri_tensor *y, *first; /* first: of the nodes that the call made */
+    int n;
+    tri_tensor **pair; /* wrt[0], out[0], wrt[1], ...; every out is a tensor of its own */
+};
+
 #define GRAPH_MOST_SHORTER 7
 
 /* The same network for samples of at most this length. */
@@ -199,9 +206,13 @@ struct tri_graph {
     size_t n_updates, update_capacity;
     struct graph_setting *setting;
     size_t n_settings, setting_capacity;
+    struct graph_gradient *gradient; /* until types are settled */
+    size_t n_gradients, gradient_capacity;
     tri_tensor *loss;
     double lr;            /* from tri_update, for a run whose options set none; 0: none */
     const char *schedule;
+    tri_optimizer used;   /* other settings that the graph's own step has; NAN, "": several */
+    tri_tensor *scaled;   /* by tri_scale_loss; null: no loss was scaled */
     int legs;             /* that a lane is cut into; 0: it is not cut */
     int handed;           /* with legs: outputs "=N" from this number on go from leg to leg */
     bool in_place;        /* a result may take over memory of an input that is not needed later */
@@ -286,6 +297,8 @@ static inline bool setting_has_value(enum setting_kind kind) {
 bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric);
 bool graph_put_update(tri_graph *g, struct graph_update u);
 bool graph_put_setting(tri_graph *g, struct graph_setting s);
+/* The pairs are copied. */
+bool graph_put_gradient(tri_graph *g, struct graph_gradient d);
 
 /* Replaces the graph's list of nodes and renumbers them. `order` holds nodes of this graph in an
  * order in which they can run, and every node that these, an output or an update need. */

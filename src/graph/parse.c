@@ -465,6 +465,28 @@ static bool read_forward(struct parser *s) {
     return true;
 }
 
+/* gradient %y %first, %wrt %out, ...: a call of tri_grad, and the first node that it made. */
+static bool read_gradient(struct parser *s) {
+    struct graph_gradient d = {.y = tensor(s)};
+    tri_tensor **pair = NULL;
+    size_t n = 0, capacity = 0;
+    bool ok = d.y && (d.first = tensor(s));
+    while (ok && take(s, ','))
+        for (int k = 0; k < 2 && ok; k++) {
+            ok = ARRAY_GROW(pair, n, capacity) || no_memory(s);
+            ok = ok && (pair[n++] = tensor(s));
+        }
+    for (size_t i = 0; i <= n && ok; i += 2) {
+        const tri_node *made = i ? pair[i - 1]->node : d.first->node;
+        if (!made->backward) ok = FAIL(s, "tri_grad did not make %s", made->name);
+    }
+    d.n = (int)(n / 2);
+    d.pair = pair;
+    ok = ok && graph_put_gradient(s->g, d);
+    free(pair);
+    return ok;
+}
+
 static bool read_freeze(struct parser *s) { return setting(s, SETTING_FREEZE); }
 static bool read_lr(struct parser *s) { return setting(s, SETTING_LR); }
 static bool read_decay(struct parser *s) { return setting(s, SETTING_DECAY); }
@@ -484,7 +506,7 @@ static const struct {
     {"loss", read_loss},         {"metric", read_metric},     {"output", read_output},
     {"assign", read_assign},     {"freeze", read_freeze},     {"lr", read_lr},
     {"decay", read_decay},       {"tie", read_tie},           {"rate", read_rate},
-    {"backward", read_backward}, {"forward", read_forward},
+    {"backward", read_backward}, {"forward", read_forward},   {"gradient", read_gradient},
     {"recompute", read_recompute}, {"precision", read_precision},
     {"bucket", read_bucket},       {"stage", read_stage},
     {"strategy", read_strategy}, {"shard", read_shard},       {"layout", read_layout},
@@ -494,7 +516,7 @@ static bool statement(struct parser *s) {
     if (*s->p == '%') return node(s);
     if (!word(s, "a statement: %name = operator(...), loss, metric, output, assign, freeze, lr, "
                  "decay, tie, recompute, precision, bucket, stage, strategy, shard, layout, rate, "
-                 "backward or forward"))
+                 "backward, forward or gradient"))
         return false;
     for (size_t i = 0; i < COUNT(statements); i++)
         if (!strcmp(statements[i].word, s->word)) return statements[i].read(s);

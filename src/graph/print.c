@@ -113,6 +113,13 @@ static char *print(const tri_graph *g, bool divided) {
     }
     for (size_t i = 0; i < g->n_settings; i++)
         if (divided || g->setting[i].kind < SETTING_RECOMPUTE) print_setting(&t, &g->setting[i]);
+    for (size_t i = 0; i < g->n_gradients && divided; i++) {
+        const struct graph_gradient *d = &g->gradient[i];
+        text_add(&t, "gradient %%%d %%%d", d->y->id, d->first->id);
+        for (int k = 0; k < 2 * d->n; k += 2)
+            text_add(&t, ", %%%d %%%d", d->pair[k]->id, d->pair[k + 1]->id);
+        text_add(&t, "\n");
+    }
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];
         /* The loss may have further names. */

@@ -84,6 +84,7 @@ static tri_status add_training(struct compilation *c) {
     tri_optimizer o = c->options->optimizer;
     if (!o.loss_scale && c->half == TRI_F16) o.loss_scale = "dynamic";
     tri_minimize(g->loss, o);
+    g->n_gradients = 0;
     return tri_graph_status(g);
 }
 

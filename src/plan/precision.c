@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/replay.h"
 #include "plan/rewrite.h"
 
 /* The type of a node's floating-point inputs. */
@@ -29,6 +30,8 @@ static const enum want wants[][LEVELS] = {
 
 /* About one node. */
 struct fact {
+    bool step;    /* of a step that the program composed: what neither a result nor a derivative
+                     needs, and what depends on derivatives; it keeps its types */
     bool data;    /* it depends on an input */
     bool weight;  /* it depends on a parameter, but on no input */
     bool network; /* it is a layer or comes before one, so it is no part of the loss */
@@ -40,6 +43,7 @@ struct lowering {
     struct rewrite r;
     tri_graph *g;
     struct fact *fact; /* by node number */
+    bool *derived;     /* by node number: it depends on derivatives; then: a result needs it */
     tri_type *was;       /* by tensor number: the type before */
     tri_tensor **copy[3]; /* by type and tensor number: the tensor cast to this type */
 };
@@ -89,11 +93,35 @@ static bool is_layer(const struct lowering *l, const tri_node *n) {
     return enters && l->fact[n->id].data && !is_number(n);
 }
 
+/* Tells the network from the step that a program composed of its gradients. */
+static void find_step(struct lowering *l) {
+    const tri_graph *g = l->g;
+    bool *network = l->derived + g->n_nodes;
+    graph_mark_backward(g, l->derived);
+    for (size_t i = 0; i < g->n_gradients; i++) network[g->gradient[i].y->node->id] = true;
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        const tri_node *n = g->output[i].tensor->node;
+        network[n->id] |= !l->derived[n->id];
+    }
+    for (size_t i = 0; i < g->n_updates; i++) {
+        const struct graph_update *u = &g->update[i];
+        const int value = u->value->node->id;
+        network[value] |= !l->derived[value] && !node_is_param(u->target->node);
+    }
+    for (size_t i = g->n_nodes; i-- > 0;)
+        for (int k = 0; network[i] && k < g->node[i]->n_in; k++)
+            network[g->node[i]->in[k]->node->id] = true;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        l->fact[i].step = g->node[i]->n_in && (l->derived[i] || !network[i]);
+}
+
 static void find_facts(struct lowering *l) {
     const tri_graph *g = l->g;
     for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];
         struct fact *f = &l->fact[i];
+        for (int k = 0; k < n->n_out; k++) l->was[n->out[k].id] = n->out[k].spec.type;
+        if (f->step) continue;
         f->data = node_is(n, "input");
         f->weight = node_is_param(n);
         for (int k = 0; k < n->n_in; k++) {
@@ -101,11 +129,11 @@ static void find_facts(struct lowering *l) {
             f->weight |= l->fact[n->in[k]->node->id].weight;
         }
         f->weight &= !f->data;
-        for (int k = 0; k < n->n_out; k++) l->was[n->out[k].id] = n->out[k].spec.type;
     }
     for (size_t i = 0; i < g->n_outputs; i++) l->fact[g->output[i].tensor->node->id].result = true;
     for (size_t i = g->n_nodes; i-- > 0;) {
         const tri_node *n = g->node[i];
+        if (l->fact[i].step) continue;
         l->fact[i].network |= is_layer(l, n);
         for (int k = 0; k < n->n_in; k++) {
             struct fact *f = &l->fact[n->in[k]->node->id];
@@ -157,7 +185,9 @@ static tri_type type_for(const struct lowering *l, const tri_node *n, enum want 
 }
 
 static void lower(struct lowering *l, tri_node *n) {
+    if (n->backward) return; /* tri_grad will be repeated */
     struct precision p = precision_of(l, n);
+    if (l->fact[n->id].step) p = (struct precision){0, TRI_BF16};
     /* A scope may ask for f32 at every level; O0 keeps the types that were written. */
     bool full = p.half == TRI_F32;
     enum want want = full ? F32 : wants[n->entry->op->precision][p.level];
@@ -180,6 +210,10 @@ static void restore_results(struct lowering *l) {
         *t = converted(l, *t, l->was[(*t)->id]);
         if (loss) g->loss = *t;
     }
+    for (size_t i = 0; i < g->n_gradients; i++) {
+        tri_tensor **y = &g->gradient[i].y;
+        *y = converted(l, *y, l->was[(*y)->id]);
+    }
     for (size_t i = 0; i < g->n_updates; i++) {
         tri_tensor **t = &g->update[i].value;
         if (is_float(*t)) *t = converted(l, *t, g->update[i].target->spec.type);
@@ -189,8 +223,9 @@ static void restore_results(struct lowering *l) {
 static bool allocate(struct lowering *l) {
     size_t n = (size_t)l->g->n_tensors + 1;
     l->fact = calloc(l->g->n_nodes + 1, sizeof *l->fact);
+    l->derived = calloc(2 * l->g->n_nodes + 1, sizeof *l->derived);
     l->was = calloc(n, sizeof *l->was);
-    bool ok = l->fact && l->was;
+    bool ok = l->fact && l->derived && l->was;
     for (size_t i = 0; i < COUNT(l->copy); i++)
         ok &= (l->copy[i] = calloc(n, sizeof(tri_tensor *))) != NULL;
     return ok;
@@ -198,6 +233,7 @@ static bool allocate(struct lowering *l) {
 
 static tri_status lower_all(struct lowering *l) {
     if (!allocate(l)) return base_no_memory("mixed precision");
+    if (graph_has_gradients(l->g)) find_step(l);
     find_facts(l);
     rewrite_begin(&l->r, l->g);
     tri_node *n;
@@ -206,7 +242,8 @@ static tri_status lower_all(struct lowering *l) {
         rewrite_keep(&l->r, n);
     }
     if (!l->g->status) restore_results(l);
-    return rewrite_end(&l->r);
+    tri_status status = rewrite_end(&l->r);
+    return status || !l->g->n_gradients ? status : replay_gradients(l->g);
 }
 
 /* ---- the pass ---- */
@@ -235,6 +272,7 @@ static unsigned types_wanted(const tri_graph *g, const struct precision *p) {
 /* The settings have been applied; an evaluation of the same model would apply them again. */
 static void drop_settings(tri_graph *g) {
     size_t kept = 0;
+    g->n_gradients = 0;
     for (size_t i = 0; i < g->n_settings; i++)
         if (g->setting[i].kind != SETTING_PRECISION) g->setting[kept++] = g->setting[i];
     g->n_settings = kept;
@@ -250,10 +288,10 @@ tri_status precision_lower(tri_graph *g, const tri_options *o, const struct targ
         if (!status) drop_settings(g);
         return status;
     }
-    if (graph_has_gradients(g))
-        return base_fail(TRI_USAGE, "the network was built with its gradients, so its precision "
-                         "cannot be changed (--amp, tri_precision): leave gradients to the "
-                         "options, or tri_cast before tri_grad");
+    if (graph_forward(g) < g->n_nodes && !g->n_gradients)
+        return base_fail(TRI_USAGE, "the network is a text with gradients, but without the calls "
+                         "that made them (\"gradient\"), so its precision cannot be changed "
+                         "(--amp, tri_precision): take the text before the pass precision");
     if ((status = check_scopes(g))) return status;
     for (tri_type t = TRI_BF16; t <= TRI_F16; t++) {
         const char *lacks = types >> t & 1 && target && target->lacks ? target->lacks(t) : NULL;
@@ -269,6 +307,7 @@ tri_status precision_lower(tri_graph *g, const tri_options *o, const struct targ
         status = lower_all(&l);
     drop_settings(g);
     free(l.fact);
+    free(l.derived);
     free(l.was);
     for (size_t i = 0; i < COUNT(l.copy); i++) free(l.copy[i]);
     return status;

@@ -138,6 +138,14 @@ static void copy_all(struct copier *c) {
         if (s.param) s.param = c->here[s.param->id];
         graph_put_setting(to, s);
     }
+    for (size_t i = 0; i < g->n_gradients && !c->evaluation && !to->status; i++) {
+        struct graph_gradient d = g->gradient[i];
+        d.y = c->here[d.y->id];
+        d.first = c->here[d.first->id];
+        graph_put_gradient(to, d);
+        for (int k = 0; k < 2 * d.n && !to->status; k++)
+            to->gradient[i].pair[k] = c->here[d.pair[k]->id];
+    }
     for (size_t i = 0; i < g->n_updates && !c->evaluation; i++) copy_update(c, &g->update[i]);
 }
 

@@ -162,17 +162,21 @@ static tri_status settle_batch(tri_run *run) {
 }
 
 /* If the network has its own update, its learning rate and schedule are defaults for the options.
- * The other settings of an optimizer would have no effect, so they are refused. */
+ * Other settings of an optimizer must be those that it was built with; they are then the network's
+ * and no longer the options'. */
 static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, bool forward) {
-    bool given = o->name || o->momentum != 0 || o->beta1 != 0 || o->beta2 != 0 || o->eps != 0 ||
-                 o->trust != 0 || o->weight_decay != 0 || o->gradients_sum || o->clip_norm != 0 ||
-                 (o->loss_scale && strcmp(o->loss_scale, "off"));
-    if (graph_trains(model) && !forward && given)
-        return base_fail(TRI_USAGE, "the network updates its parameters itself: of the optimizer "
-                         "only the learning rate and its schedule can be set");
+    bool own = graph_trains(model) && !forward;
+    const char *lacks = own ? optimizer_lacks(&model->used, o) : NULL;
+    if (lacks)
+        return base_fail(TRI_USAGE, "the network updates its parameters itself, without the %s "
+                         "given: of the optimizer only the learning rate, its schedule and what "
+                         "the program passes to its step can be set (tri_update, tri_clip_by_norm, "
+                         "tri_scale_loss)", lacks);
     if (o->lr == 0) o->lr = model->lr;
     if (!o->schedule) o->schedule = model->schedule;
-    return TRI_OK;
+    tri_status status = optimizer_check(o);
+    if (own) *o = (tri_optimizer){.lr = o->lr, .schedule = o->schedule};
+    return status;
 }
 
 /* Copies the texts of options that are needed later, by an evaluation or at the end. */
@@ -236,7 +240,6 @@ static tri_status plan_run(tri_run *run) {
     if (!status) status = settle_plan(run);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
     if (!status) status = find_device(run);
-    if (!status) status = optimizer_check(&o->optimizer);
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
     if (!status) status = team_make(run->executor->threads(run), &run->team);
     place.dev = run->dev;

@@ -182,6 +182,10 @@ static const struct {
 };
 #define FOR_ALL 2 /* the last settings, which apply to every optimizer */
 
+static double *setting_at(tri_optimizer *o, size_t i) {
+    return (double *)((char *)o + settings[i].at);
+}
+
 static double setting_of(const tri_optimizer *o, size_t i) {
     return *(const double *)((const char *)o + settings[i].at);
 }
@@ -199,7 +203,7 @@ static tri_status not_taken(const struct row *row, size_t i) {
 }
 
 static tri_status check_setting(const struct row *row, tri_optimizer *o, size_t i) {
-    double *value = (double *)((char *)o + settings[i].at);
+    double *value = setting_at(o, i);
     double customary = setting_of(&row->customary, i);
     if (i + FOR_ALL < COUNT(settings)) {
         if (*value != 0 && customary == 0) return not_taken(row, i);
@@ -216,7 +220,7 @@ bool optimizer_is_zero(double value) { return value == 0 || value == TRI_ZERO; }
 /* Replaces TRI_ZERO by 0, the number that updates compute with. */
 static void resolve_zeros(tri_optimizer *o) {
     for (size_t i = 0; i < COUNT(settings); i++) {
-        double *value = (double *)((char *)o + settings[i].at);
+        double *value = setting_at(o, i);
         if (optimizer_is_zero(*value)) *value = 0;
     }
 }
@@ -250,6 +254,32 @@ static void count_updates(struct common *c) {
     c->scale2 = tri_div(one, tri_sqrt(correction(t, c->o->beta2)));
 }
 
+/* A setting that differs between two uses cannot be that of an option. */
+static double one_for_all(double a, double b) { return a == b ? a : NAN; }
+
+/* Keeps what the options may ask for, too: the settings that all updates have. */
+static void keep_used(tri_optimizer *used, const tri_optimizer *o, const char *name) {
+    bool first = !used->name;
+    for (size_t i = 1; setting_at(used, i) != &used->clip_norm; i++)
+        *setting_at(used, i) = first ? setting_of(o, i) : one_for_all(setting_of(used, i),
+                                                                      setting_of(o, i));
+    used->decay_all = o->decay_all && (first || used->decay_all);
+    used->name = first || !strcmp(used->name, name) ? name : "";
+}
+
+const char *optimizer_lacks(const tri_optimizer *used, const tri_optimizer *o) {
+    for (size_t i = 1; i < COUNT(settings); i++) {
+        double value = setting_of(o, i);
+        if (value != 0 && (optimizer_is_zero(value) ? 0 : value) != setting_of(used, i))
+            return settings[i].name;
+    }
+    if (o->name && strcmp(o->name, used->name ? used->name : "")) return "optimizer";
+    if (o->loss_scale && strcmp(o->loss_scale, used->loss_scale ? used->loss_scale : "off"))
+        return "loss scale";
+    if (o->decay_all && !used->decay_all) return "decay of all parameters";
+    return o->gradients_sum && !used->gradients_sum ? "sum of gradients" : NULL;
+}
+
 /* All updates of a graph share the scalar "lr" and its schedule. */
 static bool settle_rate(tri_graph *g, const tri_optimizer *o) {
     if (o->lr != 0 && g->lr != 0 && o->lr != g->lr) {
@@ -273,6 +303,7 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
     resolve_zeros(&o);
     if (g->lr == 0) g->lr = o.lr; /* the optimizer's default */
     const struct row *row = find_row(o.name);
+    keep_used(&g->used, &o, row->name);
     struct common c = {.o = &o, .g = g, .lr = tri_scalar(g, "lr"), .condition = condition};
     if (row->customary.beta1 > 0) count_updates(&c);
     for (int i = 0; i < n && !g->status; i++) {
@@ -293,6 +324,8 @@ void tri_update(tri_tensor *const *params, tri_tensor *const *grads, int n, tri_
 tri_tensor *tri_clip_by_norm(tri_tensor **grads, int n, double limit) {
     tri_tensor *norm = tri_global_norm(grads, n);
     if (!norm) return NULL;
+    double *used = &norm->node->graph->used.clip_norm;
+    *used = *used == 0 ? limit : one_for_all(*used, limit);
     tri_tensor *factor =
         tri_minimum(tri_div(op_constant_like(limit, norm), tri_add_number(norm, 1e-6)),
                     op_constant_like(1, norm));
@@ -304,7 +337,7 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
     tri_graph *g = tri_graph_of(loss);
     if (!g || g->status) return;
     int count = tri_param_count(g), n = 0;
-    tri_tensor **params = arena_alloc(&g->arena, 2 * sizeof *params * (size_t)(count + 1));
+    tri_tensor **params = arena_alloc(&g->arena, 2 * sizeof *params * (size_t)count + 1);
     if (!params) return; /* the arena has recorded the failure */
     for (int i = 0; i < count; i++) {
         tri_tensor *p = tri_param_at(g, i);
@@ -316,13 +349,8 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
                    count);
         return;
     }
-    tri_tensor **grads = params + count;
-    struct scaling scaling;
-    if (scaling_parse(o.loss_scale, &scaling)) {
-        graph_fail(g, TRI_USAGE, "%s", tri_message());
-        return;
-    }
-    tri_grad(scaling_begin(&scaling, loss), params, n, grads);
+    tri_tensor **grads = params + count, *scaled = tri_scale_loss(loss, o.loss_scale);
+    tri_grad(scaled, params, n, grads);
     int flows = 0; /* a gradient that reads only its input's shape is zero */
     for (int i = 0; i < n && !g->status; i++) flows += node_reads(grads[i]->node, 0);
     if (!flows) {
@@ -330,7 +358,8 @@ void tri_minimize(tri_tensor *loss, tri_optimizer o) {
                    "learned from it", loss->node->name);
         return;
     }
-    tri_tensor *condition = scaling_end(&scaling, grads, n);
+    tri_tensor *condition = tri_unscale(scaled, grads, n);
+    g->used.gradients_sum = o.gradients_sum;
     tri_tensor *lanes = o.gradients_sum ? tri_scalar(g, "lanes") : NULL;
     for (int i = 0; lanes && i < n; i++) grads[i] = tri_mul(lanes, grads[i]);
     if (o.clip_norm > 0) tri_clip_by_norm(grads, n, o.clip_norm);

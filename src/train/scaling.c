@@ -2,6 +2,7 @@
 #include "train/scaling.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ops/op.h"
@@ -38,50 +39,66 @@ tri_status scaling_parse(const char *text, struct scaling *s) {
                      SCALE_MOST);
 }
 
-static tri_tensor *number(const struct scaling *s, double value) {
-    return op_constant_like(value, s->scale);
-}
-
 static tri_tensor *state(tri_graph *g, const char *name, double value) {
     return tri_state(g, name, TRI_F32, TRI_SCALAR, (tri_init){.kind = TRI_CONSTANT, .a = value});
 }
 
-tri_tensor *scaling_begin(struct scaling *s, tri_tensor *loss) {
-    tri_graph *g = loss->node->graph;
-    if (s->start == 0) return loss;
-    s->loss = loss;
-    s->scale = s->every ? state(g, OPTIMIZER_PREFIX "loss_scale", s->start)
-                        : tri_constant(g, s->start, TRI_F32);
-    return tri_mul(tri_cast(loss, TRI_F32), s->scale);
+tri_tensor *tri_scale_loss(tri_tensor *loss, const char *loss_scale) {
+    tri_graph *g = tri_graph_of(loss);
+    struct scaling s;
+    if (!g || g->status) return loss;
+    if (loss->spec.shape.rank || !type_is_float(loss->spec.type))
+        graph_mistake(g, "tri_scale_loss: %s must be one floating-point number; reduce it first",
+                      tri_name_of(loss));
+    else if (g->scaled)
+        graph_mistake(g, "tri_scale_loss: a loss is scaled already; add the losses up first");
+    else if (scaling_parse(loss_scale, &s))
+        graph_mistake(g, "%s", tri_message());
+    if (g->status || s.start == 0) return loss;
+    tri_tensor *scale = s.every ? state(g, OPTIMIZER_PREFIX "loss_scale", s.start)
+                                : tri_constant(g, s.start, TRI_F32);
+    g->used.loss_scale = arena_copy(&g->arena, loss_scale);
+    return g->scaled = tri_mul(tri_cast(loss, TRI_F32), scale);
 }
 
 /* Halves the scale after an overflow and doubles it after `every` consecutive good steps. */
-static void move_scale(const struct scaling *s, tri_tensor *finite) {
-    tri_tensor *good = state(s->scale->node->graph, OPTIMIZER_PREFIX "good_steps", 0);
-    tri_tensor *now = tri_where(finite, tri_add_number(good, 1), number(s, 0));
-    tri_tensor *grows = tri_greater_equal(now, number(s, (double)s->every));
-    tri_tensor *twice = tri_minimum(tri_scale(s->scale, 2), number(s, SCALE_MOST));
-    tri_tensor *half = tri_maximum(tri_scale(s->scale, 0.5), number(s, 1));
-    tri_tensor *next = tri_where(finite, tri_where(grows, twice, s->scale), half);
-    tri_assign(good, tri_where(grows, number(s, 0), now));
-    tri_assign(s->scale, next);
+static void move_scale(tri_tensor *scale, int64_t every, tri_tensor *finite) {
+    tri_tensor *good = state(scale->node->graph, OPTIMIZER_PREFIX "good_steps", 0);
+    tri_tensor *now = tri_where(finite, tri_add_number(good, 1), op_constant_like(0, scale));
+    tri_tensor *grows = tri_greater_equal(now, op_constant_like((double)every, scale));
+    tri_tensor *twice = tri_minimum(tri_scale(scale, 2), op_constant_like(SCALE_MOST, scale));
+    tri_tensor *half = tri_maximum(tri_scale(scale, 0.5), op_constant_like(1, scale));
+    tri_tensor *next = tri_where(finite, tri_where(grows, twice, scale), half);
+    tri_assign(good, tri_where(grows, op_constant_like(0, scale), now));
+    tri_assign(scale, next);
     tri_metric(next, "loss_scale");
 }
 
-static void count_skipped(const struct scaling *s, tri_tensor *finite) {
-    tri_tensor *skipped = state(s->scale->node->graph, OPTIMIZER_PREFIX "skipped", 0);
-    tri_tensor *now = tri_add(skipped, tri_where(finite, number(s, 0), number(s, 1)));
+static void count_skipped(tri_tensor *scale, tri_tensor *finite) {
+    tri_tensor *skipped = state(scale->node->graph, OPTIMIZER_PREFIX "skipped", 0);
+    tri_tensor *now = tri_add(skipped, tri_where(finite, op_constant_like(0, scale),
+                                                 op_constant_like(1, scale)));
     tri_assign(skipped, now);
     tri_metric(now, "skipped");
 }
 
-tri_tensor *scaling_end(struct scaling *s, tri_tensor **grads, int n) {
-    if (!s->scale || s->scale->node->graph->status) return NULL;
-    tri_tensor *back = tri_div(number(s, 1), s->scale);
-    for (int i = 0; i < n; i++) grads[i] = tri_mul(grads[i], back);
-    grads[n] = s->loss;
-    tri_tensor *finite = tri_all_finite(grads, n + 1);
-    if (s->every) move_scale(s, finite);
-    count_skipped(s, finite);
+tri_tensor *tri_unscale(tri_tensor *scaled, tri_tensor **grads, int n) {
+    tri_graph *g = tri_graph_of(scaled);
+    struct scaling s;
+    if (!g || g->status || scaled != g->scaled || scaling_parse(g->used.loss_scale, &s))
+        return NULL;
+    tri_tensor *loss = scaled->node->in[0], *scale = scaled->node->in[1];
+    tri_tensor **all = calloc((size_t)n + 1, sizeof *all);
+    if (!all) {
+        graph_fail(g, TRI_FAILED, "out of memory for gradients");
+        return NULL;
+    }
+    tri_tensor *back = tri_div(op_constant_like(1, scale), scale);
+    for (int i = 0; i < n; i++) all[i] = grads[i] = tri_mul(grads[i], back);
+    all[n] = loss;
+    tri_tensor *finite = tri_all_finite(all, n + 1);
+    free(all);
+    if (s.every) move_scale(scale, s.every, finite);
+    count_skipped(scale, finite);
     return finite;
 }

@@ -97,6 +97,15 @@ check 'BERT'\''s pre-training' says '^done steps=30 ' "$programs/bert_pretrainin
 check 'what it reports' \
     grep -q '^step 30: loss [0-9.]*, masked words [0-9.]*, next sentence [0-9.]*, overflow no, '\
 'scale 65536$' out
+check 'in 16 bits' says '^done steps=9 ' "$programs/bert_pretraining" vocab.txt text.txt --steps 9 \
+    --batch 8 --amp O2 --loss-scale dynamic:every=4
+usual=$(weights)
+check 'with a step of its own' says '^done steps=9 ' "$programs/bert_step" vocab.txt text.txt \
+    --steps 9 --batch 8 --amp O2 --loss-scale dynamic:every=4
+check 'the weights are the same, bit for bit' equal "$usual" "$(weights)"
+check 'which refuses what its step lacks' refuses 2 'without the sum of gradients' \
+    "$programs/bert_step" vocab.txt text.txt --gradients-mean off
+check 'a composed step in 16 bits' says '^done steps=3 ' "$custom_step" --steps 3 --amp O2
 check 'an overflow' says 'overflow yes, scale [0-9]' "$programs/bert_pretraining" vocab.txt \
     text.txt --steps 30 \
     --batch 8 --lr 1e30 --clip-norm 1e30

@@ -120,6 +120,21 @@ static bool dump(uint64_t *result) {
     return ok;
 }
 
+static bool change_types(uint64_t *result) {
+    tri_options o = {.lanes = 2, .amp = "O2"};
+    tri_graph *g = fine(tri_model_open("mlp:hidden=3,size=4", 4));
+    if (g) tri_minimize(tri_find(g, "loss"), (tri_optimizer){.loss_scale = "8", .clip_norm = 1});
+    char *text = g ? tri_graph_print(g) : NULL;
+    tri_graph *again = text ? fine(tri_graph_parse(text, strlen(text), "text")) : NULL;
+    char *lowered = again ? passes_dump(again, &o, NULL, "batch") : NULL;
+    bool ok = lowered && add_text(result, lowered);
+    free(text);
+    free(lowered);
+    tri_graph_free(g);
+    tri_graph_free(again);
+    return ok;
+}
+
 static bool read_textual(uint64_t *result) {
     return printed(fine(tri_model_open(in_directory("net.tri"), 6)), result);
 }
@@ -384,6 +399,7 @@ static struct {
     {"build by hand", build_by_hand},
     {"differentiate twice", differentiate},
     {"dump after each pass", dump},
+    {"change the types of a composed step", change_types},
     {"a textual graph for another batch", read_textual},
     {"a model from a shared object", load_object},
     {"open lenet5 with lanes", open_lenet},
