@@ -36,6 +36,7 @@ struct process {
     int stalled;  /* 1 + the thread whose stall made the agent kill it; or 0 */
     bool stopped; /* a signal had stopped that thread */
     bool freed;   /* the agent has killed it, as all workers waited for each other */
+    int lost;     /* 1 + the thread that ended while others lived on; or 0 */
     /* For messages: worker, pid, seats, and its activity at its death. */
     char identity[AT_TEXT + CREW_SEATS + 32];
     int activity; /* where in `identity` that begins */
@@ -51,8 +52,8 @@ struct process {
 };
 
 enum cause {
-    CAUSE_FAULT,  /* of the program itself, likely to happen again: an exit, a stall, or a signal
-                     that no other process sent */
+    CAUSE_FAULT,  /* of the program itself, likely to happen again: an exit, also of a thread, a
+                     stall, or a signal that no other process sent */
     CAUSE_MEMORY, /* killed by the kernel for lack of memory */
     CAUSE_KILL,   /* anything else, from outside */
     CAUSES

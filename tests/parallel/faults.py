@@ -134,6 +134,16 @@ def hang():
     saved_step_12()
 
 
+def lost_thread():
+    """A thread ends by itself there, while the process lives on: a fault, not a kill."""
+    for threads in ("1", "2"):
+        run, _, _ = own_loop("gone", 0, "--threads-per-worker", threads)
+        ended(run, 1, THERE + SAVED, "a thread of it had ended by itself")
+        deaths = len(events("own", "death"))  # the other worker may be there at the same time
+        need(3 <= deaths <= 4, f"{deaths} deaths")
+        saved_step_12()
+
+
 def stops():
     """Stopped there by a signal, four times: detected and killed; not counted as faults."""
     went_on(*own_loop("stops", 4, "--stall-timeout", "1"))
@@ -304,6 +314,7 @@ CASES = {
     "kills of one that comes later": killed_as_it_starts,
     "a hang that recurs": hang,
     "stops that recur": stops,
+    "a thread that ends": lost_thread,
 }
 if SLOW:
     CASES["kills without end"] = kills_without_end

@@ -70,12 +70,23 @@ static void pass_on(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {
     dx[0] = dy[0];
 }
 
+static void *stay(void *unused) {
+    for (;;) pause();
+    return unused;
+}
+
+static void lose_a_thread(void) {
+    pthread_t other;
+    if (!pthread_create(&other, NULL, stay, NULL)) pthread_exit(NULL);
+}
+
 static void befall(const tri_call *call) {
     tri_shape shape = tri_shape_of(tri_node_out(call->node, 0));
     memcpy(call->out[0], call->in[0], sizeof(float) * (size_t)tri_shape_count(&shape));
     bool here = call->step == 13 && !call->first;
     if (is("hang") && here)
         for (;;) usleep(1000);
+    if (is("gone") && here) lose_a_thread();
     if (is("lane") && here && once_more()) raise(SIGKILL);
     if (is("stops") && here && once_more()) raise(SIGSTOP);
 }
@@ -174,16 +185,6 @@ static void feed_and_step(tri_run *run) {
     const char *until = getenv("TEST_UNTIL");
     do feed_all(run);
     while (tri_step(run) && !(until && tri_step_number(run) >= atoi(until)));
-}
-
-static void *stay(void *unused) {
-    for (;;) pause();
-    return unused;
-}
-
-static void lose_a_thread(void) {
-    pthread_t other;
-    if (!pthread_create(&other, NULL, stay, NULL)) pthread_exit(NULL);
 }
 
 struct opening {
