@@ -62,21 +62,23 @@ tri_status checkpoint_prepare(const char *directory) {
 
 /* ---- state.json ---- */
 
+typedef tri_status (*opener)(struct outfile *f, const char *path, const struct seal *seal);
+
 /* Opens a file in the folder and stores its path. */
 static tri_status open_out(const char *folder, const char *file, const struct checkpoint_content *c,
-                           char path[4096], struct outfile *f) {
+                           char path[4096], struct outfile *f, opener open) {
     const struct seal seal = {c->key, file, c->state->step};
     checkpoint_file(folder, file, c->key, path);
-    return outfile_open(f, path, c->key ? &seal : NULL);
+    return open(f, path, c->key ? &seal : NULL);
 }
 
 static tri_status write_state(const char *folder, const struct checkpoint_content *c,
-                              const struct state_file *w) {
+                              const struct state_file *w, opener open) {
     char path[4096];
     struct text text = {0};
     struct outfile f = {.fd = -1};
     tri_status status = state_write(c->state, w, &text);
-    if (!status) status = open_out(folder, STATE, c, path, &f);
+    if (!status) status = open_out(folder, STATE, c, path, &f, open);
     if (!status) status = outfile_write(&f, text.data, text.size);
     text_free(&text);
     return outfile_close(&f, status, NULL);
@@ -178,7 +180,7 @@ static tri_status write_tensors(const char *folder, const char *file,
                                 struct state_file *w) {
     char path[4096];
     struct outfile f = {.fd = -1};
-    tri_status status = open_out(folder, file, c, path, &f);
+    tri_status status = open_out(folder, file, c, path, &f, outfile_open);
     if (!status) status = safetensors_put(&f, entries, n, c->metadata, c->n_metadata);
     status = outfile_close(&f, status, w->hash);
     w->bytes = f.bytes;
@@ -190,7 +192,7 @@ static tri_status write_text(const char *folder, const char *file,
                              struct state_file *w) {
     char path[4096];
     struct outfile f = {.fd = -1};
-    tri_status status = open_out(folder, file, c, path, &f);
+    tri_status status = open_out(folder, file, c, path, &f, outfile_open);
     if (!status) status = outfile_write(&f, text, strlen(text));
     status = outfile_close(&f, status, w->hash);
     w->bytes = f.bytes;
@@ -208,7 +210,7 @@ static tri_status write_files(const char *folder, const struct checkpoint_conten
                                &w[1]);
     if (!status) status = write_text(folder, CHECKPOINT_NETWORK, c, c->network, &w[2]);
     if (!status) status = write_text(folder, CHECKPOINT_PLAN, c, c->plan, &w[3]);
-    if (!status) status = write_state(folder, c, w);
+    if (!status) status = write_state(folder, c, w, outfile_open);
     if (!status) status = outfile_sync_directory(folder);
     for (size_t i = 0; i < COUNT(w); i++) *bytes += w[i].bytes;
     return status;
@@ -253,6 +255,15 @@ tri_status checkpoint_write(const char *directory, const struct checkpoint_conte
     if (why) base_fail(status, "%s", why);
     free(why);
     return status;
+}
+
+tri_status checkpoint_amend(const char *directory, const struct checkpoint_content *c) {
+    struct checkpoint_state was;
+    struct state_file w[CHECKPOINT_FILES];
+    char folder[4096];
+    checkpoint_path(directory, c->state->step, folder);
+    tri_status status = read_state(folder, c->key, &was, w);
+    return status ? status : write_state(folder, c, w, outfile_replace);
 }
 
 /* ---- which there are ---- */

@@ -85,6 +85,8 @@ tri_status checkpoint_prepare(const char *directory);
  * incomplete is left, of this or an earlier attempt. */
 tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c,
                             size_t *bytes);
+/* Replaces state.json of a checkpoint that checkpoint_write has written. */
+tri_status checkpoint_amend(const char *directory, const struct checkpoint_content *c);
 /* Of the steps up to `last`, which was just written, keeps the newest `keep` (0: all), multiples of
  * keep_every (0: no others) and step `best`, and removes the rest; also what crashed writers have
  * left. Fails after trying all if one could not be removed. Such a checkpoint harms no run and,

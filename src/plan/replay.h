@@ -6,8 +6,8 @@
 
 #include "graph/graph.h"
 
-/* Replaces all nodes that tri_grad made by what the recorded calls (tri_graph.gradient) make now, in
- * the same places. Derivatives keep their types. */
+/* Replaces all nodes that tri_grad made by what the recorded calls (tri_graph.gradient) make now,
+ * in the same places. Derivatives keep their types. */
 tri_status replay_gradients(tri_graph *g);
 
 #endif

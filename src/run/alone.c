@@ -7,6 +7,7 @@
 #include "base/pipes.h"
 #include "data/data.h"
 #include "observe/events.h"
+#include "run/checkpointer.h"
 #include "run/crash.h"
 #include "run/diverge.h"
 #include "run/evaluate.h"
@@ -92,6 +93,7 @@ static bool goes_on(tri_run *run) {
 static void record(tri_run *run) { record_step(run->record, run); }
 
 static bool step(tri_run *run) {
+    checkpointer_answer(run->checkpointer, run);
     if (!goes_on(run)) return false;
     run_set_scalars(run, run->done + 1);
     crash_note_step(run->crash, run->done + 1);

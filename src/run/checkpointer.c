@@ -173,6 +173,36 @@ static tri_status check_finite(struct checkpointer *c, const tri_run *run) {
     return TRI_OK;
 }
 
+/* ---- scalars that are set after the step ---- */
+
+/* With the lock, while the writer runs. */
+static tri_status amend(struct checkpointer *c, const tri_run *run) {
+    c->state.rate = c->late_rate;
+    for (int i = 0; i < c->state.n_scalars; i++) c->state.scalar[i].value = c->late_scalar[i];
+    c->late_set = false;
+    return checkpoint_amend(run->options.ckpt, &c->content);
+}
+
+static void finish_writing(struct checkpointer *c, const tri_run *run) {
+    pthread_mutex_lock(&c->late);
+    if (c->late_set && !c->status && (c->status = amend(c, run)))
+        base_format(c->error, sizeof c->error, "%s", tri_message());
+    c->finished = true;
+    pthread_mutex_unlock(&c->late);
+}
+
+/* Whether the program has set one since; NaN differs from numbers alone. */
+static bool has_late(struct checkpointer *c, const tri_run *run) {
+    bool differs = memcmp(&c->late_rate, &run->set_rate, sizeof run->set_rate);
+    c->late_rate = run->set_rate;
+    for (int i = 0; i < c->state.n_scalars; i++) {
+        float value = run->executable->scalar[i].value;
+        differs |= memcmp(&c->late_scalar[i], &value, sizeof value);
+        c->late_scalar[i] = value;
+    }
+    return differs;
+}
+
 static void *write_it(void *arg) {
     tri_run *run = arg;
     struct checkpointer *c = run->checkpointer;
@@ -197,6 +227,7 @@ static void *write_it(void *arg) {
         base_format(c->left, sizeof c->left, "%s", tri_message());
     else
         *c->left = 0;
+    finish_writing(c, run);
     c->write_seconds = base_seconds() - began;
     return NULL;
 }
@@ -230,6 +261,18 @@ static void wait_for_writer(struct checkpointer *c, tri_run *run) {
     run->executor->saved(run);
 }
 
+static void put_late(struct checkpointer *c, tri_run *run) {
+    if (c->tried != run->done || !c->times) return;
+    pthread_mutex_lock(&c->late);
+    c->late_set |= has_late(c, run);
+    bool now = c->late_set && c->finished && !c->status;
+    tri_status status = now ? amend(c, run) : TRI_OK;
+    pthread_mutex_unlock(&c->late);
+    if (!status) return;
+    base_format(c->error, sizeof c->error, "%s", tri_message());
+    report_failure(c, run, run->done);
+}
+
 static void count_held(struct checkpointer *c, double seconds) {
     if (!c->times++ || seconds < c->least_seconds) c->least_seconds = seconds;
     c->held_seconds += seconds;
@@ -241,12 +284,14 @@ static void save(struct checkpointer *c, tri_run *run) {
     double began = c->last = base_seconds();
     c->wait_seconds += began - asked;
     c->tried = run->done;
+    c->late_set = c->finished = false;
     c->status = checkpoint_prepare(run->options.ckpt); /* it may have been removed */
     if (!c->status) c->status = lock(c, run);
     if (!c->status) c->status = make_copy(c, run);
     if (!c->status) {
         copy_values(c, &run->store);
         state_describe(&c->state, run);
+        has_late(c, run); /* remembers them */
         c->content.n_metadata = weights_metadata(run, c->metadata);
         /* Checked after the copy, as other workers may have begun the update meanwhile. */
         if (!run->executor->is_whole(run))
@@ -275,6 +320,8 @@ void checkpointer_step(struct checkpointer *c, tri_run *run) {
 }
 
 void checkpointer_answer(struct checkpointer *c, tri_run *run) {
+    if (!run->options.ckpt) return;
+    put_late(c, run);
     uint32_t asked = run->executor->save_asked(run);
     if (!asked) return;
     if (c->tried != run->done) save(c, run);
@@ -310,6 +357,7 @@ static void print_summary(const struct checkpointer *c, const tri_run *run) {
 
 tri_status checkpointer_end(struct checkpointer *c, tri_run *run) {
     if (!run->options.ckpt) return TRI_OK;
+    put_late(c, run);
     if (run->done > c->resumed && c->tried != run->done) save(c, run);
     wait_for_writer(c, run);
     if (c->tried < 0) return TRI_OK;
@@ -391,6 +439,7 @@ static tri_status resume(struct checkpointer *c, tri_run *run) {
 tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
     const tri_options *o = &run->options;
     c->kept = c->tried = -1;
+    pthread_mutex_init(&c->late, NULL);
     c->last = base_seconds();
     c->resumed = run->executor->base(run); /* by another process */
     state_options(&c->options, run);

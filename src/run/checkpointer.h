@@ -21,6 +21,11 @@ struct checkpointer {
     struct checkpoint_state state;
     struct checkpoint_options options; /* of this run */
     struct seal_key *key; /* null: nothing is sealed */
+    /* Scalars that the program set after the step, once state.json may have been written. */
+    pthread_mutex_t late; /* for what follows, while the writer runs */
+    bool late_set, finished; /* finished: the writer looks no more */
+    double late_rate;
+    float late_scalar[CHECKPOINT_MOST_SCALARS];
     /* Set by the thread that writes. */
     pthread_t writer;
     bool writing;
@@ -50,7 +55,8 @@ tri_status checkpointer_resume(struct checkpointer *c, tri_run *run);
 
 /* After a step that this process reports: saves if that is due. */
 void checkpointer_step(struct checkpointer *c, tri_run *run);
-/* If `trireme ctl` asks for a checkpoint: saves, and waits until it is written. */
+/* Between two steps. Scalars that the program has set after a step belong to its checkpoint. If
+ * `trireme ctl` asks for a checkpoint: saves, and waits until it is written. */
 void checkpointer_answer(struct checkpointer *c, tri_run *run);
 /* At the end of the run, in the reporter, even if the run has failed: saves the latest step unless
  * that is done. Waits for the writer; fails if it failed. */

@@ -268,7 +268,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             atomic_load(&h->opened) == committed)
             return returns(c, run);
         if (atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave)) return fails(c, status);
-        if (worker_reports(c) && run->options.ckpt) checkpointer_answer(run->checkpointer, run);
+        if (worker_reports(c)) checkpointer_answer(run->checkpointer, run);
         if (worker_reports(c) && !open_next(c, run)) return fails(c, status);
         if (is_open(c) && takes_part(c) &&
             (worker_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {

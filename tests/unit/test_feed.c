@@ -6,12 +6,14 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sched.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include <trireme.h>
 
+#include "run/checkpointer.h"
 #include "run/run.h"
 #include "unit/scratch.h"
 
@@ -336,6 +338,49 @@ static void resumes(void **state) {
     assert_string_not_equal(all[0].weights, all[1].weights);
 }
 
+static bool is_written(struct checkpointer *c) {
+    pthread_mutex_lock(&c->late);
+    bool is = c->finished;
+    pthread_mutex_unlock(&c->late);
+    return is;
+}
+
+/* The rate is set after step 4, whose checkpoint is being written or complete. In
+ * between, the run goes on for a step, or is closed. Another goes on from that checkpoint. */
+static void keeps_what_is_set_after_the_step(void **state) {
+    (void)state;
+    struct hashes wanted = {"", ""};
+    for (int way = 0; way < 4; way++) {
+        bool sets = way > 0, complete = way > 1, steps = way > 2;
+        char ckpt[4096], copy[4096], command[12400];
+        tri_options o = {.data = "feed", .steps = 8, .quiet = true,
+                         .optimizer = {.name = "momentum", .lr = 0.25}};
+        strcpy(ckpt, at(way == 1 ? "closed" : way == 2 ? "complete" : "stepped"));
+        strcpy(copy, at("copy"));
+        snprintf(command, sizeof command, "rm -rf %s; cp -r %s %s", copy, ckpt, copy);
+        if (sets) o.ckpt = ckpt, o.save_every = 4;
+        tri_run *run = tri_open(network(), &o);
+        assert_non_null(run);
+        for (int i = 0; i < 4; i++) assert_true(!feed(run) && tri_step(run));
+        while (complete && !is_written(run->checkpointer)) sched_yield();
+        tri_set_scalar(run, "lr", 0.015625);
+        if (steps) assert_true(!feed(run) && tri_step(run));
+        if (steps) assert_int_equal(system(command), 0);
+        if (sets) {
+            assert_int_equal(tri_close(run), TRI_OK);
+            o.resume = true;
+            o.ckpt = steps ? copy : ckpt;
+            assert_non_null(run = tri_open(network(), &o));
+            assert_int_equal(tri_step_number(run), 4);
+        }
+        while (tri_step_number(run) < 8) assert_true(!feed(run) && tri_step(run));
+        struct hashes h = hash(run);
+        assert_int_equal(tri_close(run), TRI_OK);
+        if (sets) same(wanted, h);
+        wanted = h;
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_a_source),
@@ -347,6 +392,7 @@ int main(void) {
         cmocka_unit_test(replaces_the_schedule),
         cmocka_unit_test(refused_scalars),
         cmocka_unit_test(resumes),
+        cmocka_unit_test(keeps_what_is_set_after_the_step),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

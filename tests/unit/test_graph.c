@@ -549,7 +549,8 @@ static void test_parse_mistakes(void **state) {
         {X "forward", "net.tri:3: \"forward\" without \"backward\" before it"},
         {X "backward\n%y = relu(%x)\nbackward", "net.tri:5: \"backward\" within \"backward\""},
         {X "gradient %x %x", "net.tri:3: tri_grad did not make input"},
-        {X "backward\n%y = relu(%x)\ngradient %x %y, %x %x", "net.tri:5: tri_grad did not make input"},
+        {X "backward\n%y = relu(%x)\ngradient %x %y, %x %x",
+         "net.tri:5: tri_grad did not make input"},
         {X "backward\n%y = relu(%x)\ngradient %x %y, %x", "net.tri:5: expected"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
