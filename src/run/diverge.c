@@ -42,3 +42,36 @@ void diverge_warn(tri_run *run) {
         base_fail(TRI_FAILED, "step %lld: the loss is %s", (long long)run->done, finite_name(is));
     fprintf(stderr, "trireme: %s; the run continues (--on-nan warn)\n", tri_message());
 }
+
+/* The first element that is not finite; -1: none. */
+static int64_t first_bad(const tri_run *run, const struct stored *e, bool *nan) {
+    _Alignas(64) char host[4096];
+    const int64_t n = tri_shape_count(&e->spec.shape);
+    const size_t size = n ? base_spec_bytes(&e->spec) / (size_t)n : 1;
+    const int64_t most = (int64_t)(sizeof host / size);
+    for (int64_t from = 0; from < n && type_is_float(e->spec.type); from += most) {
+        int64_t count = n - from < most ? n - from : most;
+        run->store.dev->copy_out(host, (const char *)e->memory + (size_t)from * size,
+                                 (size_t)count * size);
+        int64_t at = finite_first(e->spec.type, host, count, nan);
+        if (at >= 0) return from + at;
+    }
+    return -1;
+}
+
+tri_status diverge_end(const tri_run *run) {
+    const bool stops = finite_stops(&run->options);
+    if (run->options.forward || run->done <= run->checkpointer->resumed) return TRI_OK;
+    for (size_t i = 0; i < run->store.n; i++) {
+        const struct stored *e = &run->store.entry[i];
+        bool nan;
+        int64_t at = e->param ? first_bad(run, e, &nan) : -1;
+        if (at < 0) continue;
+        base_fail(TRI_FAILED, "step %lld, the last, made parameter %s %s at element %lld",
+                  (long long)run->done, e->name, nan ? "nan" : "infinite", (long long)at);
+        if (stops) return TRI_FAILED;
+        fprintf(stderr, "trireme: %s (--on-nan warn)\n", tri_message());
+        return TRI_OK;
+    }
+    return TRI_OK;
+}

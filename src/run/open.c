@@ -16,6 +16,7 @@
 #include "plan/rebatch.h"
 #include "run/checkpointer.h"
 #include "run/crash.h"
+#include "run/diverge.h"
 #include "run/evaluate.h"
 #include "run/executables.h"
 #include "run/executor.h"
@@ -455,6 +456,7 @@ tri_status tri_close(tri_run *run) {
     }
     if (!run->executor->finish(run)) return leave(run);
     run->executor->at(run, CREW_AT_SAVE, -1);
+    if (!run->status) run_fail(run, diverge_end(run));
     if (!run->status && run->options.save) run_fail(run, tri_save(run, run->options.save));
     run_fail(run, checkpointer_end(run->checkpointer, run));
     run_fail(run, policy_end(run->policy));

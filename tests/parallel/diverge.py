@@ -197,6 +197,20 @@ def checkpoints():
         need(not last_checkpoint(f"warned{i}"), "a checkpoint was written")
 
 
+def last_step():
+    """The loss is finite, but the update is not, and no step follows: weight decay of 100 at a rate
+    of 3e38."""
+    words = "mlp --quiet --steps 1 --optimizer adamw --lr 3e38 --weight-decay 100".split()
+    for way in ([], ["--lanes", "4", "-n", "2"]):
+        run = trireme("train", *words, *way, "--save", "last.safetensors")
+        need(run.returncode == 1 and "trireme: step 1, the last, made parameter " in run.err,
+             f"{way}: exit {run.returncode}: {run.err}")
+        need(not os.path.exists("last.safetensors"), "the weights were saved")
+        run = trireme("train", *words, *way, "--on-nan", "warn")
+        need(run.returncode == 0 and run.err.count("(--on-nan warn)") == 1,
+             f"{way}: exit {run.returncode}: {run.err}")
+
+
 def mistakes():
     run = trireme("train", "mlp", "--steps", "1", "--on-nan", "halt")
     need(run.returncode == 2 and "it must be stop or warn" in run.err,
@@ -211,6 +225,7 @@ CASES |= {
     "loss scale": scales,
     "masks": masks,
     "checkpoints": checkpoints,
+    "the last step": last_step,
     "mistakes": mistakes,
 }
 
