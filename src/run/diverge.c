@@ -61,7 +61,9 @@ static int64_t first_bad(const tri_run *run, const struct stored *e, bool *nan) 
 
 tri_status diverge_end(const tri_run *run) {
     const bool stops = finite_stops(&run->options);
-    if (run->options.forward || run->done <= run->checkpointer->resumed) return TRI_OK;
+    if (run->options.forward || run->done <= run->checkpointer->resumed ||
+        !machine_output(run->executable, "loss"))
+        return TRI_OK;
     for (size_t i = 0; i < run->store.n; i++) {
         const struct stored *e = &run->store.entry[i];
         bool nan;

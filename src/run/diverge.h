@@ -10,8 +10,8 @@
 tri_status diverge_check(const tri_run *run, int64_t done, int skips);
 /* With --on-nan warn, prints a line when it begins. */
 void diverge_warn(tri_run *run);
-/* After the last step, when no other would meet a parameter that is not finite: fails, or with
- * --on-nan warn prints a line. */
+/* After the last step of a network with a loss, when no other step would meet a parameter that is
+ * not finite: fails, or with --on-nan warn prints a line. */
 tri_status diverge_end(const tri_run *run);
 
 #endif
