@@ -191,12 +191,14 @@ static void finish_writing(struct checkpointer *c, const tri_run *run) {
     pthread_mutex_unlock(&c->late);
 }
 
-/* Whether the program has set one since; NaN differs from numbers alone. */
+/* Whether the program has set one since. The run itself sets rate and number of each step. */
 static bool has_late(struct checkpointer *c, const tri_run *run) {
     bool differs = memcmp(&c->late_rate, &run->set_rate, sizeof run->set_rate);
     c->late_rate = run->set_rate;
     for (int i = 0; i < c->state.n_scalars; i++) {
-        float value = run->executable->scalar[i].value;
+        const struct run_scalar *s = &run->executable->scalar[i];
+        bool own = s == run->lr || s == run->number;
+        float value = own ? c->state.scalar[i].value : s->value;
         differs |= memcmp(&c->late_scalar[i], &value, sizeof value);
         c->late_scalar[i] = value;
     }
