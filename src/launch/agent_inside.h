@@ -141,6 +141,14 @@ int agent_thread_at_fault(const struct agent *a, int place);
 bool agent_is_starting(const struct agent *a, int place); /* it cannot take part in steps yet */
 void agent_check_progress(struct agent *a);               /* handles stalls */
 void agent_check_standstill(struct agent *a, double passed); /* seconds since the last check */
+/* What /proc says of a thread; false if it cannot be read, as in another PID namespace. flags,
+ * pending: the kernel's flags, and signals to this thread that wait. Times in clock ticks. */
+struct thread_stat {
+    char state;
+    unsigned flags;
+    unsigned long user, system, pending;
+};
+bool agent_read_thread(pid_t pid, int thread, struct thread_stat *s);
 void agent_choose_workers(struct agent *a);               /* -n auto */
 void agent_log_first_lanes(struct agent *a);
 void agent_time(struct agent *a);

@@ -2,7 +2,6 @@
  * Detecting the death of workers, and recovering from it. */
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -68,23 +67,14 @@ static int64_t all_dead(const struct agent *a, int place, bool *any) {
 /* Whether a thread of the process lives on: it is not dead, and a signal or an exit that ends the
  * whole process has not reached it. */
 static bool lives_on(pid_t pid) {
-    char path[64], line[1024], state;
+    char path[64];
     base_format(path, sizeof path, "/proc/%d/task", (int)pid);
     DIR *d = opendir(path);
     bool lives = false;
     for (const struct dirent *e; d && !lives && (e = readdir(d));) {
-        unsigned flags;
-        unsigned long pending;
-        base_format(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, atoi(e->d_name));
-        FILE *f = fopen(path, "r");
-        if (!f) continue;
-        const char *name_ends = fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-        static const char format[] = ") %c %*s %*s %*s %*s %*s %u %*s %*s %*s %*s %*s %*s %*s %*s "
-                                     "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu";
-        lives = name_ends && sscanf(name_ends, format, &state, &flags, &pending) == 3 &&
-                state != 'Z' && state != 'X' && !(flags & DYING) &&
-                !(pending >> (SIGKILL - 1) & 1);
-        fclose(f);
+        struct thread_stat s;
+        lives = agent_read_thread(pid, atoi(e->d_name), &s) && s.state != 'Z' && s.state != 'X' &&
+                !(s.flags & DYING) && !(s.pending >> (SIGKILL - 1) & 1);
     }
     if (d) closedir(d);
     return lives;
