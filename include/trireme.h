@@ -737,7 +737,8 @@ typedef struct tri_options {
      *         of norms.
      *   "O3"  the loss too. */
     const char *amp;
-    const char *amp_type; /* "bf16" (the default); or "f16", for which loss_scale is "dynamic" */
+    const char *amp_type; /* "bf16" (the default); or "f16", for which loss_scale is "dynamic",
+                             unless the program composed its step: it then scales the loss itself */
     /* "auto" (the default): Winograd convolution, which rounds differently, where the device has it
      * and it is faster; "direct": never. */
     const char *conv;

@@ -201,6 +201,10 @@ item_i() {
         check "bert_step $options" cmp bert_pretraining.hash bert_step.hash
     done
     check 'the hashes are there' test -s bert_step.hash
+    "$program" train mlp --data synthetic --steps 1 --optimizer adamw --lr 3e38 --weight-decay 100 \
+        --quiet >last 2>&1
+    check 'the last step left parameters that are not finite: exit 1' test $? -eq 1
+    check 'and one is named' grep 'step 1, the last, made parameter .* infinite' last
     cd ..
 }
 
