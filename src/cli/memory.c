@@ -61,7 +61,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     if (b.handed) line(t, "kept between the legs of the pipeline", b.handed);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, size ? "outputs" : "data: inputs of two steps, and outputs", b.data);
-    if (b.copy) line(t, "the copy that checkpoints are written from", b.copy);
+    if (b.copy) line(t, "a copy: checkpoints are written from it; or a sealed file is read", b.copy);
     if (size) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
     if (steps > b.total) line(t, "steps of other shapes: more activations", steps - b.total);
     if (all > steps) line(t, "evaluations: inputs, outputs, more activations", all - steps);

@@ -325,7 +325,7 @@ const struct option_row options_rows[] = {
     {"--load", "FILE",
      "start with these weights (safetensors); from a directory of checkpoints, with the newest "
      "intact ones",
-     option_text, FIELD(load), LOADING | RESUME_REFUSES, GROUP_WEIGHTS},
+     option_text, FIELD(load), LOADING | USE_MEMORY | RESUME_REFUSES, GROUP_WEIGHTS},
     {"--partial", NULL, "take what fits from the file of --load, and list the rest",
      option_given, FIELD(partial), LOADING | RESUME_REFUSES, GROUP_WEIGHTS},
     {"--ckpt", "DIR", "write checkpoints to this directory; the last step is always saved",
@@ -333,7 +333,8 @@ const struct option_row options_rows[] = {
     {"--ckpt-key", "FILE",
      "encrypt checkpoints with the key in this file; --load reads encrypted ones with it "
      "(`trireme ckpt key FILE` makes a key)",
-     option_text, FIELD(ckpt_key), LOADING | RESUME_REQUIRES, GROUP_WEIGHTS},
+     option_text, FIELD(ckpt_key), LOADING | USE_MEMORY | RESUME_REQUIRES,
+     GROUP_WEIGHTS},
     {"--save-every", "N", "write a checkpoint every N steps (default: after the last one only)",
      option_count, FIELD(save_every), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
     {"--save-minutes", "M", "write a checkpoint every M minutes", option_positive,

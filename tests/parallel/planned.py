@@ -25,7 +25,7 @@ def plan_of(words):
     line = {}
     for size, what in re.findall(r"^ *([0-9.]+) MiB  (.*)$", out, re.M):
         line.setdefault(what.split(":")[0].split(",")[0], float(size))
-    need("in all" in line, out)
+    need("in all" in line, f"no total: {out}")
     program = next(size for what, size in line.items() if re.match("for .*program", what))
     return (round((line["in all"] + program) * 10) / 10, line["in all"],
             line.get("of all that", 0))
@@ -141,8 +141,35 @@ def family(name, how):
     return lambda: check(*words, *how, batch=batch)
 
 
-CASES = {"small": lambda: check("mlp:hidden=1000,layers=3", "--lanes", "2", batch=32),
+FORMS = {
+    "stages": ["--stages", "2", "--threads", "2"],
+    "stages, workers": ["--stages", "2", "-n", "2", "--threads", "1", "--zero", "3"],
+    "mesh": ["--mesh", "model=2", "--strategy", "megatron", "-n", "2", "--threads", "1"],
+    "precision": ["--amp", "O1", "--threads", "2"],
+    "spare": ["-n", "2", "--spares", "1", "--threads", "1", "--tail", "keep"],
+    "tail": ["--tail", "keep", "--threads", "2"],
+}
+
+
+def form(how):
+    batch, words = FAMILIES["bert"]
+    return lambda: check(*words, *how, batch=batch)
+
+
+def exact():
+    """What is printed suffices, and little less is refused, for steps of several shapes."""
+    words = ["lenet5", "--batch", "64", "--lanes", "4", "--tail", "keep", "--data",
+             "synthetic:size=100", "--eval-data", "synthetic:size=70"]
+    for how in ["--threads", "2"], ["-n", "2", "--threads", "1"]:
+        limit = plan_of([*words, *how])[0]
+        for less, code in (0, 0), (0.2, 2):
+            run = trireme("train", *words, *how, "--memory-limit", f"{limit - less:.1f}M", "--quiet")
+            need(run.returncode == code, f"{less} MiB less than {limit}: {run.err}")
+
+
+CASES = {"exact": exact, "small": lambda: check("mlp:hidden=1000,layers=3", "--lanes", "2", batch=32),
+         **{"bert, " + name: form(how) for name, how in FORMS.items()},
          **{name + way: family(name, how) for name in FAMILIES for way, how in WAYS.items()}}
 
 if __name__ == "__main__":
-    run_cases(CASES, sys.argv[2:], slow=[name for name in CASES if name != "small"])
+    run_cases(CASES, sys.argv[2:], slow=[name for name in CASES if name not in ("exact", "small")])
