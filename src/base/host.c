@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/host.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -185,6 +186,15 @@ void host_instructions(struct text *out) {
     if (__builtin_cpu_supports("avx512vnni")) text_add(out, " avx512vnni");
 #elif defined __aarch64__
     text_add(out, " neon"); /* all have it */
+#endif
+}
+
+size_t host_heap(void) {
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
+    struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+#else
+    return 0;
 #endif
 }
 

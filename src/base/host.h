@@ -23,6 +23,8 @@ struct host {
 void host_read(const char *root, struct host *h);
 /* The cores that this process may use, by affinity and cgroup. */
 int host_cores(void);
+/* Bytes that this process has taken from its heap and not returned; 0: unknown. */
+size_t host_heap(void);
 /* "avx2 fma avx512f", or the machine's name from uname. */
 void host_instructions(struct text *out);
 

@@ -46,6 +46,7 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     const char *whose;
     size_t limit = budget_limit(asked, 0, &whose);
     size_t all = budget_with_others(evaluation_machine(run), &run->store);
+    size_t program = budget_program(evaluation_machine(run));
     size_t steps = budget_with_others(&run->executable[run->n_executables - 1], &run->store);
     text_add(t, "batch %lld, lanes %lld, threads %d\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
@@ -61,20 +62,20 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     if (b.handed) line(t, "kept between the legs of the pipeline", b.handed);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, size ? "outputs" : "data: inputs of two steps, and outputs", b.data);
-    if (b.copy) line(t, "a copy: checkpoints are written from it; or a sealed file is read", b.copy);
+    if (b.copy) line(t, "the copy that checkpoints are written from, or a sealed file", b.copy);
     if (size) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
     if (steps > b.total) line(t, "steps of other shapes: more activations", steps - b.total);
     if (all > steps) line(t, "evaluations: inputs, outputs, more activations", all - steps);
     line(t, "in all", all);
     line(t, size ? "for all processes' programs, at most" : "for the program itself, at most",
-         b.program);
+         program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
     if (b.untouched)
         line(t, "of all that, for the worst case: a run may never use it", b.untouched);
     if (b.held) line(t, "of data: what its source and the order of samples hold", b.held);
     if (*whose) line(t, whose, limit);
-    if (all + b.program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
+    if (all + program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
     size_t n = budget_peak(m, peak, PEAK_TENSORS);
     for (size_t i = 0; i < n && i < PEAK_TENSORS; i++) {

@@ -52,6 +52,16 @@ static size_t untouched_bytes(const struct machine *m) {
     return bytes * (size_t)m->processes;
 }
 
+#define BARE ((size_t)16 << 20)   /* a process without graphs */
+#define COARSE ((size_t)8 << 20) /* so that small differences between runs do not show */
+
+size_t budget_program(const struct machine *m) {
+    size_t bytes = BARE;
+    for (const struct machine *l = m; l; l = l->previous) bytes += l->described;
+    bytes = (bytes + COARSE - 1) / COARSE * COARSE;
+    return (bytes > BUDGET_PROGRAM ? bytes : BUDGET_PROGRAM) * (size_t)m->processes;
+}
+
 struct budget budget_of(const struct machine *m, const struct store *store) {
     struct budget b = {.carried = has(m, MEMORY_CARRIED) ? m->carried_bytes : 0,
                        .untouched = untouched_bytes(m)};
@@ -81,7 +91,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     if (o->ckpt) b.copy += b.optimizer;
     b.arena *= (size_t)m->processes;
     b.data *= (size_t)m->processes;
-    b.program = BUDGET_PROGRAM * (size_t)m->processes;
+    b.program = budget_program(m);
     b.total = b.parameters + b.states + b.optimizer + b.arena + b.replicas + b.partials +
               b.handed + b.carried + b.data + b.copy + b.shared;
     return b;

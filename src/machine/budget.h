@@ -5,7 +5,8 @@
 
 #include "machine/machine.h"
 
-/* The most that a process needs besides its plan: the program, its libraries, the graphs. */
+/* The most that a process needs besides its plan: the program, its libraries, the graphs. Large
+ * graphs need more. */
 #define BUDGET_PROGRAM ((size_t)64 << 20)
 
 /* Bytes, of all processes together. */
@@ -23,7 +24,7 @@ struct budget {
     size_t copy;     /* of the store, for checkpoints that are written while the run goes on, or as
                       * large as a sealed file that is read before that */
     size_t shared;   /* what else processes share: arenas of pre and step, boards, undo records */
-    size_t program;  /* BUDGET_PROGRAM per process; not in total */
+    size_t program;  /* see budget_program; not in total */
     size_t total;
     size_t untouched; /* part of total, for the worst case: a run may never use it */
 };
@@ -33,6 +34,9 @@ struct budget budget_of(const struct machine *m, const struct store *store);
 
 /* Bytes of m together with all executables that exist at the same time (machine_place.previous). */
 size_t budget_with_others(const struct machine *m, const struct store *store);
+
+/* The allowance for the programs of all processes that have m and its predecessors. */
+size_t budget_program(const struct machine *m);
 
 /* The tensors that live at the peak of the largest arena, the largest first. Writes at most `most`,
  * returns how many there are. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/convert.h"
+#include "base/host.h"
 #include "crew/group.h"
 #include "machine/budget.h"
 
@@ -449,6 +450,7 @@ static tri_status allocate_tree(struct machine *m, int k) {
 
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
+    const size_t heap = host_heap();
     *m = (struct machine){.dev = place->dev, .team = place->team, .store = place->store,
                           .lender = place->lender,
                           .previous = place->previous ? place->previous : place->lender,
@@ -470,6 +472,8 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
     if (!status) status = make_outputs(m);
     if (!status) plan_carried(m);
     m->n_buffers = o->forward || o->data_threads < 0 ? 1 : MACHINE_BUFFERS;
+    const size_t now = host_heap();
+    m->described = now > heap ? now - heap : 0;
     if (status) machine_free(m);
     return status;
 }

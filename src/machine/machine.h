@@ -175,6 +175,7 @@ struct machine {
     struct run_input *input;
     int n_inputs;
     size_t buffer_bytes;     /* of one batch buffer */
+    size_t described;        /* bytes of the graphs and programs themselves, about */
     size_t held;             /* bytes that the data and its order take in each process */
     size_t buffers_offset;   /* of this shape's batch buffers among those of all shapes */
     size_t all_buffer_bytes; /* first shape of several: of the buffers of all shapes; else 0 */

@@ -139,8 +139,8 @@ static tri_status try(const struct fit *f, const char *patterns, double *bytes) 
     if (g) g->spec = f->run->model->spec;
     tri_run *run = g ? run_plan(g, &o, f->run->worker ? &f->size : NULL) : NULL;
     if (!run) return base_last();
-    const struct budget b = budget_of(run->machine, &run->store);
-    *bytes = (double)(budget_with_others(evaluation_machine(run), &run->store) + b.program);
+    const struct machine *last = evaluation_machine(run);
+    *bytes = (double)(budget_with_others(last, &run->store) + budget_program(last));
     run_free(run);
     return TRI_OK;
 }

@@ -363,7 +363,7 @@ static tri_status check_memory(struct worker *c, const tri_run *run) {
     const struct machine *m = evaluation_machine(run);
     tri_status status = budget_check(m, &run->store, run->options.memory_limit);
     if (status) return status;
-    size_t plan = budget_with_others(m, &run->store) + BUDGET_PROGRAM * (size_t)m->processes;
+    size_t plan = budget_with_others(m, &run->store) + budget_program(m);
     atomic_store(&c->head->planned, (int64_t)plan);
     atomic_store(&c->head->checked, 1);
     crew_notify(c->head);

@@ -163,11 +163,16 @@ def exact():
     for how in ["--threads", "2"], ["-n", "2", "--threads", "1"]:
         limit = plan_of([*words, *how])[0]
         for less, code in (0, 0), (0.2, 2):
-            run = trireme("train", *words, *how, "--memory-limit", f"{limit - less:.1f}M", "--quiet")
+            run = trireme("train", *words, *how, "--quiet", "--memory-limit",
+                          f"{limit - less:.1f}M")
             need(run.returncode == code, f"{less} MiB less than {limit}: {run.err}")
 
 
-CASES = {"exact": exact, "small": lambda: check("mlp:hidden=1000,layers=3", "--lanes", "2", batch=32),
+CASES = {"exact": exact,
+         "small": lambda: check("mlp:hidden=1000,layers=3", "--lanes", "2", batch=32),
+         "large graph": lambda: check(
+             "gpt2-xl:hidden=64,heads=8,inner=64,vocab=1000,seq=64,positions=64", "--lanes", "2",
+             "--threads", "2", "--mesh", "model=4", "--strategy", "megatron", batch=4),
          **{"bert, " + name: form(how) for name, how in FORMS.items()},
          **{name + way: family(name, how) for name in FAMILIES for way, how in WAYS.items()}}
 

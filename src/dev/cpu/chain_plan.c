@@ -345,6 +345,10 @@ tri_status chain_make(const struct unit *u, const tri_node *head, const tri_tens
     for (int i = 0; i < u->n && n <= MAX_MEMBERS; i++)
         if (u->node[i] != head) node[n++] = u->node[i];
     CHECK(make(c, node, n, u));
+    /* There may be thousands of chains; most have few steps. */
+    struct chain *less = realloc(c, offsetof(struct chain, step) +
+                                        (size_t)c->n_steps * sizeof *c->step);
+    if (less) *out = c = less;
     c->input = u->in;
     for (int k = 0; k < c->n_operands; k++)
         c->operand[k].index =
