@@ -13,8 +13,12 @@
 
 #define PEAK_TENSORS 12
 
-/* Rounded up, so that what is printed suffices as a --memory-limit. */
 static void line(struct text *t, const char *what, size_t bytes) {
+    text_add(t, "%10.1f MiB  %s\n", (double)bytes / (1 << 20), what);
+}
+
+/* Rounded up, so that what is printed suffices as a --memory-limit. */
+static void total(struct text *t, const char *what, size_t bytes) {
     text_add(t, "%10.1f MiB  %s\n", ceil(10 * (double)bytes / (1 << 20)) / 10, what);
 }
 
@@ -66,9 +70,9 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     if (size) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
     if (steps > b.total) line(t, "steps of other shapes: more activations", steps - b.total);
     if (all > steps) line(t, "evaluations: inputs, outputs, more activations", all - steps);
-    line(t, "in all", all);
-    line(t, size ? "for all processes' programs, at most" : "for the program itself, at most",
-         program);
+    total(t, "in all", all);
+    total(t, size ? "for all processes' programs, at most" : "for the program itself, at most",
+          program);
     text_add(t, "\n");
     line(t, "of the arena: an operator's scratch at the peak", b.scratch);
     if (b.untouched)
