@@ -273,6 +273,40 @@ static void doubles(void **state) {
     assert_message("tensor 'd': file offset 71: 1e+39 is too large for f32, as which F64 is read");
 }
 
+/* Elements are read from the file when they are asked for, and checked then. */
+static void in_pieces(void **state) {
+    (void)state;
+    static const char header[] = "{" TENSOR("d", "\"F64\"", "[3]", "[0,24]") ","
+                                 TENSOR("b", "\"BOOL\"", "[3]", "[24,27]") "}";
+    const double values[] = {0.1, 1e39, 7};
+    const unsigned char flags[] = {0, 1, 2};
+    struct safetensors *f;
+    unsigned char bytes[8 + sizeof header - 1 + sizeof values + sizeof flags] = {sizeof header - 1};
+    memcpy(bytes + 8, header, sizeof header - 1);
+    memcpy(bytes + 8 + sizeof header - 1, values, sizeof values);
+    memcpy(bytes + sizeof bytes - sizeof flags, flags, sizeof flags);
+    FILE *file = fopen(at("pieces"), "wb");
+    assert_true(file && fwrite(bytes, sizeof bytes, 1, file) == 1 && !fclose(file));
+    assert_int_equal(safetensors_open_header(at("pieces"), &f), TRI_OK);
+    const struct safetensors_entry *d = safetensors_find(f, "d"), *b = safetensors_find(f, "b");
+    double room[3];
+    float value;
+    assert_null(d->data);
+    assert_int_equal(safetensors_read(f, d, 2, 1, room), TRI_OK);
+    memcpy(&value, room, sizeof value);
+    assert_true(value == 7);
+    assert_int_equal(safetensors_read(f, d, 0, 3, room), TRI_FAILED);
+    assert_message("1e+39 is too large for f32");
+    assert_int_equal(safetensors_read(f, b, 0, 2, room), TRI_OK);
+    assert_int_equal(((unsigned char *)room)[1], 1);
+    assert_int_equal(safetensors_read(f, b, 1, 2, room), TRI_FAILED);
+    assert_message("2 is not a BOOL");
+    assert_int_equal(truncate(at("pieces"), (off_t)sizeof bytes - 1), 0);
+    assert_int_equal(safetensors_read(f, b, 0, 3, room), TRI_FAILED);
+    assert_message("it had");
+    safetensors_close(f);
+}
+
 static void damaged_lengths(void **state) {
     (void)state;
     struct safetensors *f;
@@ -429,7 +463,7 @@ int main(void) {
         cmocka_unit_test(sha256_vectors),  cmocka_unit_test(sha256_in_pieces),
         cmocka_unit_test(round_trip),      cmocka_unit_test(empty_file),
         cmocka_unit_test(bytes_by_hand),   cmocka_unit_test(damaged_headers),
-        cmocka_unit_test(doubles),
+        cmocka_unit_test(doubles),         cmocka_unit_test(in_pieces),
         cmocka_unit_test(damaged_lengths), cmocka_unit_test(unreadable),
         cmocka_unit_test(unwritable),      cmocka_unit_test(links),
         cmocka_unit_test(refused_targets), cmocka_unit_test(full_disk),
