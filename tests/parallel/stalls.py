@@ -141,10 +141,10 @@ def lost_wake_up(*more):
     """The reporter sleeps on when others have done what it waits for."""
     if not HAS_POINTS:
         return "skipped: this build has no points (-Dpoints=true)"
-    words = ["lenet5", "--batch", "64", "--lanes", "8", "--quiet", "--steps", "300", *more]
+    words = ["lenet5", "--batch", "64", "--lanes", "8", "--quiet", "--steps", "100", *more]
     plain = done(trireme("train", *words))
     stood = 0
-    for n in random.sample(range(40), 10 if SLOW else 1):
+    for n in random.sample(range(20), 10 if SLOW else 1):
         run = trireme("train", *words, "-n", "2", *SOON, "--out", "lost",
                       env={"TRIREME_LOSE": f"0:{n}"})
         need(done(run) == plain, f"another result after sleep {n}: {run.err}")
