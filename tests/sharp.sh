@@ -19,7 +19,7 @@ parallel() { # script, further arguments; in a folder of its own
 
 item_a() {
     exec 3>&1
-    PAIRS=${PAIRS:-600} check "scaled 600 times after a kill, a mesh and stages" \
+    PAIRS=${PAIRS:-600} check "scaled ${PAIRS:-600} times after kills, a mesh and stages" \
         parallel stages.py "scaled after kills"
     check "all workers wait: they are replaced, once" \
         parallel stalls.py "$build/tests/hang" "$build/tests/tamper" "all workers wait"

@@ -209,15 +209,12 @@ def lead_and_scale(run):
     scale(run, 1, True)
 
 
-def scaled_after_kills():
-    """A worker dies, then all but one leave and others join: no step stands still."""
-    with open("text.txt", "w") as f:
-        f.write(" ".join("".join(random.choices("abcdefghijkl", k=random.randint(2, 8)))
-                         for _ in range(30000)))
+def scaled(pairs):
+    """Returns how many steps the run had."""
     fresh("scaled")
     run = start("train", *WORDS.split(), "--steps", "1000000", "-n", "5", "--out", "scaled")
     wait_for(lambda: len(events("scaled", "rowing")) >= 3, "no worker takes part")
-    for i in range(PAIRS):
+    for i in range(pairs):
         (lead_and_scale if i % 3 == 2 else kill_and_scale)(run)
         scale(run, 5, False)
         go_on(run, 2)
@@ -230,6 +227,15 @@ def scaled_after_kills():
     steps = re.search(r"done steps=(\d+)", run.out).group(1)
     wanted = done(trireme("train", *WORDS.split(), "--steps", steps))
     need(done(run) == wanted, f"{done(run)}\nalone:\n{wanted}")
+    return int(steps)
+
+
+def scaled_after_kills():
+    """A worker dies, then all but one leave and others join: no step stands still."""
+    with open("text.txt", "w") as f:
+        f.write(" ".join("".join(random.choices("abcdefghijkl", k=random.randint(2, 8)))
+                         for _ in range(30000)))
+    steps = sum(scaled(min(100, PAIRS - i)) for i in range(0, PAIRS, 100))
     return f"{PAIRS} pairs, {steps} steps"
 
 
