@@ -307,9 +307,14 @@ bool worker_lanes_ended(const struct worker_stage *s, int *failed, int *leg) {
            (s->k != 1 || !worker_audit_pending(s->c));
 }
 
+/* Whether lanes are left for this worker to claim. */
+static bool any_left(const struct worker_stage *s) {
+    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
+    return worker_rank(s->c) >= 0 && board_left(b, (uint32_t)s->c->step) > 0;
+}
+
 static bool changed(void *arg) {
     struct worker_stage *s = arg;
-    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
     uint32_t step = (uint32_t)s->c->step;
     int failed, leg;
     if (worker_over(s->c) || worker_lanes_ended(s, &failed, &leg) || failed >= 0) return true;
@@ -317,7 +322,7 @@ static bool changed(void *arg) {
     if (worker_has_legs(s))
         return worker_leg_is_ready(s) || tree_has_orphan(&s->c->run->machine->tree[1], step) ||
                worker_slow_leg(s, &leg) >= 0;
-    bool left = board_left(b, step) > 0;
+    bool left = any_left(s);
     return (tree_has_orphan(&s->c->run->machine->tree[s->k], step) &&
             (left || !worker_defers(s))) ||
            (s->k == 1 && worker_audit_waits(s->c)) ||
@@ -328,18 +333,17 @@ static bool changed(void *arg) {
 
 /* False: the stage is over for this thread. */
 static bool wait_for_others(struct worker_stage *s) {
-    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
     struct thread_context *me = s->context;
     int failed, leg;
     if (worker_over(s->c) || worker_lanes_ended(s, &failed, &leg)) return false;
     if (failed >= 0) {
-        b = tree_board(&s->c->run->machine->tree[s->k], leg);
+        struct board *b = tree_board(&s->c->run->machine->tree[s->k], leg);
         int thread = claim_read(&b->node[failed]).owner;
         worker_fail_step(s->c, s->c->head->thread[thread].fault);
         return false;
     }
     worker_note_wait(me, CREW_FOR_LANES, s->k);
-    bool left = board_left(b, (uint32_t)s->c->step) > 0;
+    bool left = any_left(s);
     int64_t soon = base_now() + atomic_load(&me->shared->lane_time);
     if (!left && worker_defers(s) && s->defers < soon) soon = s->defers;
     if (worker_has_legs(s)) left = false, soon = base_now() + LOOKS;
