@@ -145,7 +145,7 @@ def lost_wake_up(*more):
     plain = done(trireme("train", *words))
     stood = 0
     for n in random.sample(range(20), 10 if SLOW else 1):
-        run = trireme("train", *words, "-n", "2", *SOON, "--out", "lost",
+        run = trireme("train", *words, "-n", "2", "--stall-timeout", "2", "--out", "lost",
                       env={"TRIREME_LOSE": f"0:{n}"})
         need(done(run) == plain, f"another result after sleep {n}: {run.err}")
         told = [line for line in run.err.splitlines() if "worker" in line]
