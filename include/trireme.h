@@ -806,7 +806,7 @@ typedef struct tri_options {
      *     PATTERN FACTORS       as for tri_strategy
      *     layout NAME LAYOUT    as for tri_layout; NAME is a parameter's name, or a pattern
      *     maybe LINE            such a line, but it need not match anything, and leaves out
-     *                           operators whose factor has too few places or cannot be split
+     *                           operators and tensors that cannot be split so
      *     mesh AXES             as for tri_mesh; all meshes that are given must agree
      * and # begins a comment. share/trireme/strategies has the ready ones, to read and copy. */
     const char *strategy;

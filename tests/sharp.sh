@@ -56,8 +56,46 @@ END
     done
 }
 
+# Every factor that a network may have: what cannot be split so is left out.
+skips() {
+    for factor in batch rows features seq height width vocab in out x; do
+        echo "maybe * $factor=model" >maybe.txt
+        for seats in 2 5; do
+            found=$(weights "$@" --lanes 1 --mesh model=$seats --strategy maybe.txt)
+            echo "$factor over $seats: $found"
+            case $found in
+            done*) ;;
+            *'nothing uses the axis'*) ;;
+            *) return 1 ;;
+            esac
+        done
+    done
+}
+
+outside() {
+    cat >outside.tri <<'END'
+graph {batch=8, mesh="2"}
+%x = input() {name="x", type=f32, shape=[8,12]}
+%w = param() {name="w", shape=[12,10], init="normal(0,1)"}
+%v = tanh(%w) @ "squash"
+%y = matmul(%x, %v)
+%l = mean(%y) {axes=[0,1]}
+shard "squash" "(2,1)"
+loss "loss" %l
+END
+    found=$(weights outside.tri)
+    echo "$found"
+    case $found in *'squash (tanh f32[12,10]): it cannot be split'*) ;; *) return 1 ;; esac
+}
+
 item_b() {
     check 'recomputation of a rebuilt operator' same_again
+    for net in 'lenet5 --batch 4' 'bert-tiny:seq=16,layers=1 --batch 2' \
+        'resnet18:form=small,width=4 --batch 2'; do
+        # shellcheck disable=SC2086 # words
+        check "maybe: $net" skips $net
+    done
+    check 'a shard outside of the lanes' outside
 }
 
 # ---- c: memory beyond the plan

@@ -24,10 +24,11 @@ struct copies {
  * with `scope`, see its inputs so split. */
 struct formed {
     const char *scope;
-    const tri_tensor *in; /* an input that the strategy splits */
+    tri_tensor *in; /* an input that the strategy splits */
     int axis;
     struct split split;
     const char *what, *from; /* for messages: the node and the strategy */
+    bool maybe;
 };
 
 struct forms {
@@ -82,12 +83,6 @@ static struct split result_of(const struct deciding *c, const struct use *u, int
 
 /* ---- costs ---- */
 
-static double move_cost(const struct split *from, const struct split *to, double bytes, double k) {
-    if (split_same(from, to, (int64_t)k) || from->kind == WHOLE) return 0;
-    if (from->kind == PARTIAL) return bytes * (k - 1) / k * (to->kind == WHOLE ? 2 : 1);
-    return bytes * (k - 1) / k / (to->kind == WHOLE ? 1 : k);
-}
-
 static bool copy_exists(const struct copies *c, const struct split *s) {
     for (int i = 0; i < c->n; i++)
         if (split_equal(&c->split[i], s)) return true;
@@ -119,7 +114,7 @@ static double cost_of(const struct deciding *c, const struct use *u) {
         struct split need = need_of(c, u, i);
         if (node_reads(c->n, i)) cost += cost_beside_forward(c, t, &need);
         if (!node_reads(c->n, i) || copy_exists(&c->m->copies[t->id][c->axis], &need)) continue;
-        cost += move_cost(&c->m->d->has[t->id].axis[c->axis], &need,
+        cost += split_move_bytes(&c->m->d->has[t->id].axis[c->axis], &need,
                           (double)base_spec_bytes(&t->spec), k);
     }
     return cost;
@@ -235,8 +230,8 @@ static const struct formed *form_of(const struct maker *m, const tri_node *n, co
     return NULL;
 }
 
-/* How input i appears along the axis: as its layout asks; else as it is; if it is whole, as the
- * forward node of this one reads it, because taking parts of it costs nothing. */
+/* How input i appears along the axis: as its layout or the form's strategy asks; else as it is; if
+ * it is whole, as the forward node of this one reads it: taking parts of it costs nothing. */
 static struct split seen(const struct deciding *c, int i) {
     const tri_tensor *t = forward_input(c->m->forward, c->n, i);
     struct split has = c->m->d->has[t->id].axis[c->axis];
@@ -244,9 +239,9 @@ static struct split seen(const struct deciding *c, int i) {
     int dim[MESH_MOST_AXES];
     if (t->node->n_in && strategies_layout(c->m->s, t, dim))
         return split_dim(&t->spec.shape, dim[c->axis]);
-    if (has.kind != WHOLE) return has;
     const struct formed *form = form_of(c->m, c->n, t, c->axis);
     if (form) return split_plain(&form->split, &t->spec.shape);
+    if (has.kind != WHOLE) return has;
     t = source_of(c->m->whole, t);
     if (!t->node->n_in && strategies_layout(c->m->s, t, dim) && dim[c->axis] >= 0)
         return split_dim(&t->spec.shape, dim[c->axis]);
@@ -266,19 +261,17 @@ static tri_status refuse_ask(const struct deciding *c, const struct ask *a, cons
     base_fail(TRI_USAGE, "%s cannot be split along %s over the %lld seats of axis %s%s%s: %s",
               t.data ? t.data : c->n->name, name, (long long)axis->size, axis->name,
               a->from ? ", as asked by " : "", a->from ? a->from : "",
-              !c->has_factors              ? "its row does not say how it may be split"
-              : !knows_its_place(c->n)     ? "its random numbers do not follow the whole tensor"
-              : u->extent < axis->size     ? "there are fewer places than seats"
-              : c->f.fixed[u->factor]      ? "all its places are computed together"
-                                           : "a part would have no whole places, or see only "
-                                             "padding");
+              !knows_its_place(c->n)   ? "its random numbers do not follow the whole tensor"
+              : u->extent < axis->size ? "there are fewer places than seats"
+              : !has_parts(c, u)       ? "another axis cuts it, too, in other blocks or too small"
+              : c->f.fixed[u->factor]  ? "all its places are computed together"
+                                       : "a part would have no whole places, or see only padding");
     text_free(&t);
     return TRI_USAGE;
 }
 
 /* What a strategy asks, or the layout of a result. False: nothing. */
 static bool asked_use(const struct deciding *c, const struct ask *ask, struct use *u) {
-    int dim[MESH_MOST_AXES];
     if (ask->kind == ASK_WHOLE) {
         *u = (struct use){.kind = USE_WHOLE};
         return true;
@@ -288,9 +281,8 @@ static bool asked_use(const struct deciding *c, const struct ask *ask, struct us
         *u = (struct use){USE_FACTOR, ask->factor, outer, extent / outer};
         return true;
     }
-    if (!c->has_factors || !strategies_layout(c->m->s, c->n->out, dim) || dim[c->axis] < 0)
-        return false;
-    struct split s = split_dim(&c->n->out->spec.shape, dim[c->axis]);
+    if (ask->kind != ASK_LAYOUT || !c->has_factors) return false;
+    struct split s = split_dim(&c->n->out->spec.shape, ask->dim);
     return use_of_split(&c->f, &c->f.out[0], &s, u);
 }
 
@@ -318,11 +310,10 @@ static struct use follow_inputs(struct deciding *c) {
     return best;
 }
 
-/* The node will be rebuilt, and its form asked in its place. */
-static tri_status ask_form(struct deciding *c, const struct ask *ask, const struct use *u) {
+/* The node will be rebuilt, and its form asked in its place. *found: it has an input to split. */
+static tri_status ask_form(struct deciding *c, const struct ask *ask, const struct use *u,
+                           bool *found) {
     struct forms *f = c->m->forms;
-    size_t before = f->n;
-    c->m->form[c->n->id] = true;
     for (int i = 0; i < c->n->n_in; i++) {
         struct split s = operand_split(&c->f, &c->f.in[i], &c->n->in[i]->spec.shape, u);
         const char *scope = arena_text(&c->m->g->arena, "%s.split.", c->n->name);
@@ -332,10 +323,12 @@ static tri_status ask_form(struct deciding *c, const struct ask *ask, const stru
         node_describe(c->n, &what);
         f->formed[f->n++] = (struct formed){
             scope, c->n->in[i], c->axis, s,
-            arena_copy(&c->m->g->arena, what.data ? what.data : c->n->name), ask->from};
+            arena_copy(&c->m->g->arena, what.data ? what.data : c->n->name), ask->from,
+            ask->maybe};
         text_free(&what);
+        c->m->form[c->n->id] = *found = true;
     }
-    return f->n > before ? TRI_OK : refuse_ask(c, ask, u);
+    return TRI_OK;
 }
 
 static tri_status decide(struct deciding *c, const struct ask *ask) {
@@ -353,12 +346,14 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
         return TRI_OK;
     }
     if (asked_use(c, ask, u)) {
-        if (u->kind == USE_FACTOR && has_form(c, u)) {
-            struct use asked = *u;
-            *u = (struct use){.kind = USE_WHOLE};
-            return ask_form(c, ask, &asked);
-        }
-        return u->kind != USE_FACTOR || may_split(c, u) ? TRI_OK : refuse_ask(c, ask, u);
+        const struct use asked = *u;
+        bool found = false;
+        if (u->kind != USE_FACTOR || may_split(c, u)) return TRI_OK;
+        *u = (struct use){.kind = USE_WHOLE};
+        tri_status status = has_form(c, &asked) ? ask_form(c, ask, &asked, &found) : TRI_OK;
+        if (status || found) return status;
+        if (!ask->maybe) return refuse_ask(c, ask, &asked);
+        c->m->d->left_out = true;
     }
     if (c->m->s->unset == UNSET_BATCH && !c->n->backward && c->has_factors) {
         uint8_t factor = factor_named(c->n, &c->f, "batch");
@@ -387,6 +382,7 @@ static tri_status dist_node(struct maker *m, const tri_node *n) {
         if (!factors_of(n, &c.f)) return base_last();
         c.has_factors = true;
         if (!n->backward) status = strategies_ask(m->s, n, &c.f, ask);
+        strategies_ask_layout(m->s, n, ask);
     }
     for (c.axis = 0; c.axis < m->mesh->n && !status; c.axis++) {
         status = decide(&c, &ask[c.axis]);
@@ -486,6 +482,8 @@ static tri_status rebuild(struct maker *m, bool *any) {
             if (out[k]) rewrite_replace(&r, &n->out[k], out[k]);
         if (!built) rewrite_keep(&r, n);
     }
+    for (size_t i = 0; i < m->forms->n && !r.failed; i++)
+        m->forms->formed[i].in = rewrite_now(&r, m->forms->formed[i].in);
     tri_status status = rewrite_end(&r);
     return status ? status : simplify_dead(m->g);
 }
@@ -548,14 +546,15 @@ static tri_status settle(struct maker *m, bool *again) {
 }
 
 /* A strategy that no node of a form can follow would be ignored. */
-static tri_status check_forms(const struct dist *d, const struct forms *f) {
+static tri_status check_forms(struct dist *d, const struct forms *f) {
     for (size_t i = 0; i < f->n; i++) {
         const struct formed *form = &f->formed[i];
         bool any = false;
         for (size_t k = 0; k < d->g->n_nodes; k++)
             any |= !strncmp(d->g->node[k]->name, form->scope, strlen(form->scope)) &&
                    d->use[k][form->axis].kind != USE_WHOLE;
-        if (!any)
+        d->left_out |= !any;
+        if (!any && !form->maybe)
             return base_fail(TRI_USAGE, "%s cannot be split over the %lld seats of axis %s, as "
                              "asked by %s: all places of this factor are computed together",
                              form->what ? form->what : form->scope,

@@ -26,6 +26,7 @@ struct dist {
     struct layout *need;               /* by node and input, from `first` on */
     size_t *first;                     /* by node */
     bool rebuilt;              /* some nodes: results may be rounded otherwise */
+    bool left_out;             /* some nodes, by `maybe`, because they cannot be split as asked */
     struct move *move;
     size_t n_moves, capacity;
 };

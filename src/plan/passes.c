@@ -258,25 +258,31 @@ static tri_status pass_phases(struct compilation *c) {
     tri_graph *all[] = {(c)->pre, (c)->step, (c)->count[0], (c)->count[1],                  \
                         (c)->lane[0], (c)->lane[1], (c)->merge[0], (c)->merge[1]}
 
-/* --unset batch must not leave an axis without any use in silence. */
-static tri_status check_batch(const struct strategies *s, const struct dist *d) {
-    for (int a = 0; a < s->mesh.n && s->unset == UNSET_BATCH; a++) {
+/* Neither --unset batch nor `maybe` must leave an axis without any use in silence. */
+static tri_status check_axes(const struct compilation *c, const struct dist *d) {
+    const struct strategies *s = &c->strategies;
+    const bool batch = s->unset == UNSET_BATCH;
+    for (int a = 0; a < s->mesh.n && (batch || (d->left_out && !c->options->forward)); a++) {
         bool used = s->mesh.axis[a].size == 1;
         for (size_t i = 0; i < d->g->n_nodes && !used; i++) used = d->use[i][a].kind != USE_WHOLE;
         if (!used)
-            return base_fail(TRI_USAGE, "nothing uses the axis %s: --unset batch splits samples or "
-                             "rows in equal parts, and no operator has a multiple of %lld",
-                             s->mesh.axis[a].name, (long long)s->mesh.axis[a].size);
+            return base_fail(TRI_USAGE, "nothing uses the axis %s: %s %lld", s->mesh.axis[a].name,
+                             batch ? "--unset batch splits samples or rows in equal parts, and no "
+                                     "operator has a multiple of"
+                                   : "no operator that a line with `maybe` names can be split as "
+                                     "it says; the number of its seats is",
+                             (long long)s->mesh.axis[a].size);
     }
     return TRI_OK;
 }
 
 /* How each node of a lane is split over the mesh. */
 static tri_status pass_dist(struct compilation *c) {
-    tri_status status = TRI_OK;
-    for (int i = 0; c->strategies.mesh.n && i < c->n_sizes && !status; i++)
+    if (!c->strategies.mesh.n) return TRI_OK;
+    tri_status status = strategies_check_lane(&c->strategies, c->whole, c->lane[0]);
+    for (int i = 0; i < c->n_sizes && !status; i++)
         if (c->lane[i]) status = dist_make(c->lane[i], c->whole, &c->strategies, &c->dist[i]);
-    if (!status && c->dist[0].g) status = check_batch(&c->strategies, &c->dist[0]);
+    if (!status && c->dist[0].g) status = check_axes(c, &c->dist[0]);
     return status;
 }
 

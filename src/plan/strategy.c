@@ -18,6 +18,8 @@ struct strategy_layout {
     const char *name; /* of a node */
     int output;
     int8_t dim[MESH_MOST_AXES];
+    const char *from;
+    bool maybe;
     const struct strategy_line *line; /* while strategies are made */
 };
 
@@ -206,7 +208,7 @@ static tri_status apply_part(struct making *k, struct strategy_line *l, struct s
         if (a->ask[i].kind == ASK_FACTOR && a->ask[i].factor == factor &&
             a->ask[i].from != l->from)
             a->ask[i] = (struct ask){.kind = ASK_NOTHING};
-    *ask = (struct ask){ASK_FACTOR, factor, part->outer, l->from, l->maybe};
+    *ask = (struct ask){ASK_FACTOR, factor, -1, part->outer, l->from, l->maybe};
     return TRI_OK;
 }
 
@@ -250,7 +252,8 @@ static tri_status put_layout(struct making *k, const tri_node *n, int output, co
     struct strategies *s = k->s;
     if (!ARRAY_GROW(s->layout, s->n_layouts, s->layout_capacity)) return base_no_memory("layouts");
     struct strategy_layout *new = &s->layout[s->n_layouts];
-    *new = (struct strategy_layout){arena_copy(&s->arena, n->name), output, {0}, l};
+    *new = (struct strategy_layout){arena_copy(&s->arena, n->name), output, {0}, l->from, l->maybe,
+                                    l};
     if (!new->name) return base_no_memory("layouts");
     for (int i = 0; i < s->mesh.n; i++) {
         new->dim[i] = (int8_t)dim[i];
@@ -275,7 +278,7 @@ static tri_status apply_tuples(struct making *k, struct asked *a) {
             for (int axis = 0; axis < m->n; axis++)
                 if (axes[axis])
                     a->ask[axis] =
-                        (struct ask){ASK_FACTOR, t->part[p].factor, 1, t->line->from, false};
+                        (struct ask){ASK_FACTOR, t->part[p].factor, -1, 1, t->line->from, false};
         }
         for (int o = 0; o < t->n_outputs && !status; o++) {
             int dim[MESH_MOST_AXES];
@@ -368,12 +371,21 @@ static tri_status ask_node(struct making *k, const tri_node *n) {
     return status;
 }
 
+/* Whether a tensor of this shape has the dimensions, and places for all seats. */
+static bool layout_suits(const struct mesh *m, const struct strategy_line *l, const tri_shape *s) {
+    bool suits = l->n_parts == s->rank;
+    for (int d = 0; d < l->n_parts && suits; d++)
+        suits = l->part[d].axis < 0 || s->dim[d] >= m->axis[l->part[d].axis].size;
+    return suits;
+}
+
 static tri_status place_tensor(struct making *k, struct strategy_line *l, const tri_node *n) {
     const struct mesh *m = &k->s->mesh;
     int output = l->output < 0 ? 0 : l->output, dim[MESH_MOST_AXES];
     if (output >= n->n_out) return strategy_fail(l, "its operator has no result %d", output);
     const tri_spec *spec = &n->out[output].spec;
     char text[SPEC_TEXT];
+    if (l->maybe && !layout_suits(m, l, &spec->shape)) return TRI_OK;
     if (l->n_parts != spec->shape.rank)
         return strategy_fail_at(l, m, n, "its result %s needs an axis or - for each of its %d "
                                 "dimensions, not %d of them", base_spec_text(spec, text),
@@ -525,23 +537,39 @@ tri_status strategies_check(const tri_graph *model, const tri_options *o) {
 
 /* ---- queries ---- */
 
-tri_status strategies_ask(const struct strategies *s, const tri_node *n, const struct factors *f,
-                          struct ask ask[MESH_MOST_AXES]) {
+bool strategies_find(const struct strategies *s, const tri_node *n,
+                     struct ask ask[MESH_MOST_AXES]) {
     const struct strategy_node wanted = {.name = n->name};
     const struct strategy_node *found = NULL;
     if (s->n_nodes) found = bsearch(&wanted, s->node, s->n_nodes, sizeof *s->node, by_name);
     memset(ask, 0, sizeof *ask * MESH_MOST_AXES);
-    if (!found || found->entry != n->entry) return TRI_OK;
-    memcpy(ask, found->ask, sizeof found->ask);
-    return check_extents(&s->mesh, n, f, ask, true);
+    if (found && found->entry == n->entry) memcpy(ask, found->ask, sizeof found->ask);
+    return found && found->entry == n->entry;
+}
+
+tri_status strategies_ask(const struct strategies *s, const tri_node *n, const struct factors *f,
+                          struct ask ask[MESH_MOST_AXES]) {
+    return strategies_find(s, n, ask) ? check_extents(&s->mesh, n, f, ask, true) : TRI_OK;
+}
+
+static const struct strategy_layout *layout_of(const struct strategies *s, const tri_tensor *t) {
+    for (size_t i = s->n_layouts; i-- > 0;)
+        if (s->layout[i].output == t->index && !strcmp(s->layout[i].name, t->node->name))
+            return &s->layout[i];
+    return NULL;
 }
 
 bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[MESH_MOST_AXES]) {
-    for (size_t i = s->n_layouts; i-- > 0;) {
-        const struct strategy_layout *l = &s->layout[i];
-        if (l->output != t->index || strcmp(l->name, t->node->name)) continue;
-        for (int a = 0; a < MESH_MOST_AXES; a++) dim[a] = a < s->mesh.n ? l->dim[a] : -1;
-        return true;
-    }
-    return false;
+    const struct strategy_layout *l = layout_of(s, t);
+    for (int a = 0; l && a < MESH_MOST_AXES; a++) dim[a] = a < s->mesh.n ? l->dim[a] : -1;
+    return l;
+}
+
+void strategies_ask_layout(const struct strategies *s, const tri_node *n,
+                           struct ask ask[MESH_MOST_AXES]) {
+    const struct strategy_layout *l = layout_of(s, n->out);
+    for (int a = 0; l && a < s->mesh.n; a++)
+        if (ask[a].kind == ASK_NOTHING && l->dim[a] >= 0)
+            ask[a] = (struct ask){
+                .kind = ASK_LAYOUT, .dim = l->dim[a], .from = l->from, .maybe = l->maybe};
 }

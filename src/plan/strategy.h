@@ -12,11 +12,12 @@ enum unset { UNSET_FOLLOW, UNSET_BATCH, UNSET_WHOLE };
 
 /* What one node does along one axis of the mesh. */
 struct ask {
-    enum { ASK_NOTHING, ASK_WHOLE, ASK_FACTOR } kind;
+    enum { ASK_NOTHING, ASK_WHOLE, ASK_FACTOR, ASK_LAYOUT } kind;
     uint8_t factor;
+    int dim;          /* of a layout: the dimension of the result */
     int64_t outer; /* the factor's places are so many blocks, each of which is split; usually 1 */
     const char *from; /* for messages: net.c:12: strategy "*.c_fc" "out=model" */
-    bool maybe;       /* nothing is asked if the factor has too few places */
+    bool maybe;       /* nothing is asked if the node cannot be split so */
 };
 
 struct strategies {
@@ -42,6 +43,19 @@ tri_status strategies_check(const tri_graph *model, const tri_options *o);
  * than the batch. */
 tri_status strategies_ask(const struct strategies *s, const tri_node *n, const struct factors *f,
                           struct ask ask[MESH_MOST_AXES]);
+
+/* The same without the check; false: nothing was asked. */
+bool strategies_find(const struct strategies *s, const tri_node *n,
+                     struct ask ask[MESH_MOST_AXES]);
+
+/* Adds the layout of the node's first result, along axes of which nothing else is said. */
+void strategies_ask_layout(const struct strategies *s, const tri_node *n,
+                           struct ask ask[MESH_MOST_AXES]);
+
+/* A mesh splits what lanes compute. Refuses strategies and layouts that name only operators outside
+ * of the lanes; what passes have removed does not count. lane: null: there are none. */
+tri_status strategies_check_lane(const struct strategies *s, const tri_graph *whole,
+                                 const tri_graph *lane);
 
 /* The layout asked for tensor t: for each axis a dimension, or -1 where it is whole. False: no
  * layout was asked for. */

@@ -297,8 +297,9 @@ int strategy_factors(const struct factors *f, uint8_t factor[MAX_FACTORS]) {
     return n;
 }
 
+/* A fixed factor whose name is a letter, not a public name, is fixed in the split form, too. */
 bool strategy_can_split(const tri_node *n, const struct factors *f, uint8_t factor) {
-    return !f->fixed[factor] || n->entry->op->split_form;
+    return !f->fixed[factor] || (n->entry->op->split_form && factor_name(n, f, factor)[1]);
 }
 
 void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, struct text *out) {
@@ -308,8 +309,7 @@ void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, 
     for (int i = 0; i < all; i++) {
         int64_t extent = f->extent[factor[i]];
         const char *name = factor_name(n, f, factor[i]);
-        bool inner = f->fixed[factor[i]] && !name[1]; /* a letter, not a public name */
-        if (!strategy_can_split(n, f, factor[i]) || inner || (extent && extent < places)) continue;
+        if (!strategy_can_split(n, f, factor[i]) || (extent && extent < places)) continue;
         text_add(out, "%s%s", out->size > before ? ", " : "", name);
         if (extent) text_add(out, " (%lld)", (long long)extent);
     }

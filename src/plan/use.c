@@ -78,3 +78,9 @@ bool windows_exist(const struct factors *f, uint8_t factor, int64_t parts) {
     }
     return true;
 }
+
+double split_move_bytes(const struct split *from, const struct split *to, double bytes, double k) {
+    if (split_same(from, to, (int64_t)k) || from->kind == WHOLE) return 0;
+    if (from->kind == PARTIAL) return bytes * (k - 1) / k * (to->kind == WHOLE ? 2 : 1);
+    return bytes * (k - 1) / k / (to->kind == WHOLE ? 1 : k);
+}

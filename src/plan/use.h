@@ -27,5 +27,7 @@ bool operand_has(const struct factor_operand *o, uint8_t factor);
 bool operand_sees(const struct factor_operand *o, uint8_t factor);
 /* Whether each of so many parts of the factor concerns places that exist, not padding alone. */
 bool windows_exist(const struct factors *f, uint8_t factor, int64_t parts);
+/* What k seats receive if a tensor of so many bytes moves from one split to the other. */
+double split_move_bytes(const struct split *from, const struct split *to, double bytes, double k);
 
 #endif

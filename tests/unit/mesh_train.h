@@ -142,8 +142,7 @@ static inline tri_status train_once(const uint8_t *data, size_t size, int64_t *l
  * across samples, nothing can be learned, or an axis is left over. */
 static inline bool train_may_refuse(void) {
     static const char *const may[] = {" lanes: ", "no trainable parameter", "nothing uses the axis",
-                                      "is not a multiple of the batch", "for a channel's variance",
-                                      "cannot be split"};
+                                      "is not a multiple of the batch", "for a channel's variance"};
     for (size_t i = 0; i < COUNT(may); i++)
         if (strstr(tri_message(), may[i])) return true;
     return false;

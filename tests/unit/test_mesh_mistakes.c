@@ -264,11 +264,78 @@ static void test_open(void **state) {
     assert_message("rows has 2 places in a lane, which cannot be split over 4 seats");
 }
 
+/* What lies outside of the lanes cannot be split, and must not be ignored. */
+static void test_outside(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        tri_graph *g = tri_graph_new(8);
+        tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(8, 6));
+        tri_tensor *w = tri_param(g, "w", TRI_SHAPE(6, 4), (tri_init){.kind = TRI_HE_NORMAL});
+        tri_tensor *v = tri_tanh(w), *y = tri_matmul(x, v);
+        tri_loss(tri_mean(tri_mul(y, y), TRI_ALL));
+        const int line = __LINE__ + 1;
+        if (i == 0) tri_shard(v, "(2,1)");
+        if (i == 1) tri_strategy(g, "tanh", "features=0");
+        if (i == 2) tri_layout(v, "-,0");
+        if (i) tri_shard(y, "(1,2),(2,1)");
+        assert_null(tri_open(g, &(tri_options){.mesh = "2", .quiet = true}));
+        assert_message("tanh (tanh f32[6,4]): it cannot be split: a mesh splits what depends on");
+        char place[64];
+        snprintf(place, sizeof place, "test_mesh_mistakes.c:%d: ", line + i);
+        assert_message(place);
+    }
+}
+
+/* How long the word at the begin of a line is, if it is to be left out. */
+static int bare(const char *line, bool maybe) {
+    return !maybe && !strncmp(line, "maybe ", 6) ? 6 : 0;
+}
+
+/* A part of an image that sees only padding; a softmax of partial sums; a layout of other tensors,
+ * and of results that cannot have it. */
+static void test_maybe(void **state) {
+    (void)state;
+    static const struct {
+        const char *lines, *refused; /* without `maybe` */
+    } rows[] = {
+        {"matmul out=model\nmaybe conv2d width=model\n", "see only padding"},
+        {"maybe relu features=model\nmaybe conv2d width=model\n", "see only padding"},
+        {"relu features=model\nmaybe layout conv2d -,-,-,model\n", "see only padding"},
+        {"relu features=model\nmaybe layout w -,model\n", "for each of its 4 dimensions"},
+        {"relu features=model\nmaybe layout w -,-,model,-\n", "is shorter than the axis"},
+        {"relu features=model\nmaybe conv2d y=model\n", "its factor y cannot be split"},
+        {"maybe * features=model\n", NULL},
+        {"maybe matmul in=model\nmaybe softmax features=model\n", NULL},
+    };
+    for (size_t i = 0; i < 2 * COUNT(rows); i++) {
+        const bool maybe = i % 2 == 0;
+        tri_graph *g = tri_graph_new(8);
+        tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(8, 4, 3, 3));
+        tri_tensor *w = (tri_param)(g, "w", TRI_SHAPE(4, 4, 1, 1), (tri_init){TRI_HE_NORMAL, 0, 0});
+        tri_tensor *v = tri_param(g, "v", TRI_SHAPE(7, 8), (tri_init){.kind = TRI_HE_NORMAL});
+        tri_tensor *y = tri_matmul(tri_relu(tri_conv2d(x, w, .pad = 2)), v);
+        y = tri_softmax(y, 3);
+        tri_loss(tri_mean(tri_mul(y, y), TRI_ALL));
+        FILE *f = fopen(at("lines"), "w");
+        for (const char *p = rows[i / 2].lines; *p; p += strcspn(p, "\n") + 1)
+            fprintf(f, "%.*s", (int)strcspn(p, "\n") + 1 - bare(p, maybe), p + bare(p, maybe));
+        fclose(f);
+        tri_run *run = tri_open(g, &(tri_options){.mesh = "model=4", .strategy = at("lines"),
+                                                  .steps = 1, .quiet = true});
+        if (!run && (maybe || !rows[i / 2].refused))
+            fail_msg("%s: %s", rows[i / 2].lines, tri_message());
+        if (run && !maybe && rows[i / 2].refused) fail_msg("%s is taken", rows[i / 2].lines);
+        if (!run) assert_message(rows[i / 2].refused);
+        if (run) assert_int_equal(tri_close(run), TRI_OK);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_builders),
         cmocka_unit_test(test_two_meshes), cmocka_unit_test(test_file_mistakes),
         cmocka_unit_test(test_open),       cmocka_unit_test(test_shorter),
+        cmocka_unit_test(test_outside),    cmocka_unit_test(test_maybe),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
