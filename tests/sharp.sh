@@ -88,7 +88,26 @@ END
     case $found in *'squash (tanh f32[12,10]): it cannot be split'*) ;; *) return 1 ;; esac
 }
 
+# fit MODEL...: with the limit that `memory` prints for full recomputation fit runs, and so it does
+# with the least that it says it needs.
+fit() {
+    full=$("$program" memory "$@" --recompute full |
+        awk '/in all$|program itself/ { sum += $1 } END { print sum }')
+    least=$("$program" train "$@" --steps 1 --quiet --recompute fit --memory-limit 1M 2>&1 |
+        sed -n 's/.*at least \([0-9.]*\) MiB.*/\1/p')
+    echo "full $full MiB, at least $least MiB"
+    for limit in "$full" "$least"; do
+        "$program" train "$@" --steps 1 --quiet --recompute fit --memory-limit "${limit}M" ||
+            return 1
+    done
+}
+
 item_b() {
+    yes 'the quick brown fox jumps over the lazy dog' | head -n 50000 >words.txt
+    check 'fit: data that are held' fit gpt2-tiny:seq=64,vocab=256 --batch 8 --lanes 1 \
+        --data text:words.txt
+    check 'fit: steps of two shapes' fit gpt2-tiny:seq=64,vocab=256 --batch 16 --lanes 2 \
+        --data synthetic:size=40 --tail keep
     check 'recomputation of a rebuilt operator' same_again
     for net in 'lenet5 --batch 4' 'bert-tiny:seq=16,layers=1 --batch 2' \
         'resnet18:form=small,width=4 --batch 2'; do

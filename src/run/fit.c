@@ -6,15 +6,18 @@
 #include "run/fit.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "crew/head.h"
+#include "data/data.h"
 #include "machine/budget.h"
 #include "plan/recompute.h"
 #include "plan/stages.h"
 #include "run/evaluate.h"
 #include "run/open.h"
+#include "run/policy.h"
 #include "run/worker.h"
 
 #define MOST 64 /* candidates that are tried: those that compute most bytes */
@@ -27,7 +30,7 @@ struct candidate {
 
 struct fit {
     tri_run *run;
-    char *text; /* of the network */
+    char *text[1 + GRAPH_MOST_SHORTER]; /* of the network, and of those for shorter samples */
     struct crew_size size;
     struct candidate *c;
     size_t n, capacity;
@@ -126,23 +129,61 @@ static const char *chosen(const tri_run *run, const char *patterns) {
     return recompute_is_asked(run->model) ? NULL : "none";
 }
 
-/* *bytes: what the run needs if these patterns are recomputed; null: none. Without what the sources
- * of data hold themselves, and without evaluations by a source of the program's own. */
+static tri_graph *network(const struct fit *f) {
+    const tri_graph *model = f->run->model;
+    tri_graph *g = tri_graph_parse(f->text[0], strlen(f->text[0]), "the network");
+    if (g) g->spec = model->spec;
+    for (int i = 0; g && i < model->n_shorter; i++) {
+        const char *text = f->text[1 + i];
+        tri_graph *other = tri_graph_parse(text, strlen(text), "a network for shorter samples");
+        if (other) {
+            g->shorter[g->n_shorter++] = (struct graph_shorter){model->shorter[i].length, other};
+            continue;
+        }
+        tri_graph_free(g);
+        g = NULL;
+    }
+    return g;
+}
+
+/* Until it is set back to what is returned, no run frees the data. */
+static bool lend(tri_data *d, bool kept) {
+    bool before = d && d->kept;
+    if (d) d->kept = kept;
+    return before;
+}
+
+/* *bytes: what the run needs if these patterns are recomputed; null: none. The runs that are tried
+ * have this run's data; the first opens them for all. */
 static tri_status try(const struct fit *f, const char *patterns, double *bytes) {
-    tri_options o = f->run->options;
-    o.recompute = chosen(f->run, patterns);
-    if (o.eval_source) o.eval_every = o.early_stop = 0, o.best = NULL;
-    o.source = o.eval_source = NULL;
+    tri_run *own = f->run;
+    tri_options o = own->options;
+    tri_data *data = own->data ? own->data : o.source, *eval = own->policy->data;
+    tri_graph *g = network(f);
+    if (!g) return base_last();
+    o.recompute = chosen(own, patterns);
     o.memory_limit = 0;
     o.save_plan = NULL;
-    tri_graph *g = tri_graph_parse(f->text, strlen(f->text), "the network");
-    if (g) g->spec = f->run->model->spec;
-    tri_run *run = g ? run_plan(g, &o, f->run->worker ? &f->size : NULL) : NULL;
-    if (!run) return base_last();
-    const struct machine *last = evaluation_machine(run);
-    *bytes = (double)(budget_with_others(last, &run->store) + budget_program(last));
-    run_free(run);
-    return TRI_OK;
+    o.source = data;
+    if (own->data) o.subset = NULL; /* these are the samples of the subset */
+    o.eval_source = eval;
+    const bool kept = lend(data, true), eval_kept = lend(eval, true);
+    tri_run *run = run_plan_with_data(g, &o, own->worker ? &f->size : NULL);
+    if (run) {
+        const struct machine *last = evaluation_machine(run);
+        *bytes = (double)(budget_with_others(last, &run->store) + budget_program(last));
+        if (!data) own->data = run->data, run->data = NULL;
+        if (!eval) own->policy->data = run->policy->data, run->policy->data = NULL;
+        run_free(run);
+    }
+    lend(data, kept);
+    lend(eval, eval_kept);
+    return run ? TRI_OK : base_last();
+}
+
+static void forget(struct fit *f) {
+    for (size_t i = 0; i < f->n; i++) free(f->c[i].pattern);
+    free(f->c);
 }
 
 static tri_status measure(struct fit *f, double none) {
@@ -166,15 +207,11 @@ static tri_status measure(struct fit *f, double none) {
 
 static double mib(double bytes) { return bytes / (1 << 20); }
 
-/* The fewest candidates in their order that suffice. */
-static tri_status choose(struct fit *f, double limit) {
-    double none = 0, with = 0;
-    tri_status status = try(f, NULL, &none);
-    size_t low = 0, high;
-    if (status || none <= limit) return status;
-    status = list(f, false);
-    if (!status) status = measure(f, none);
-    high = f->n;
+/* The fewest candidates in their order that suffice; else all of them. */
+static tri_status fewest(struct fit *f, double limit) {
+    double with = 0;
+    size_t low = 0, high = f->n;
+    tri_status status = TRI_OK;
     while (!status && low < high) {
         size_t middle = (low + high) / 2;
         char *patterns = first(f, middle);
@@ -183,14 +220,44 @@ static tri_status choose(struct fit *f, double limit) {
         if (with <= limit) high = middle;
         else low = middle + 1;
     }
-    if (status) return status;
     f->run->fit = first(f, low);
-    if (!f->run->fit) return base_no_memory("--recompute");
-    status = try(f, f->run->fit, &with);
+    return !status && !f->run->fit ? base_no_memory("--recompute") : status;
+}
+
+/* Takes these patterns instead if the run then needs less. */
+static tri_status compare(struct fit *f, char *patterns, double *least) {
+    double with = *least;
+    tri_status status = patterns ? try(f, patterns, &with) : base_no_memory("--recompute");
+    bool better = !status && with < *least;
+    free(better ? f->run->fit : patterns);
+    if (better) f->run->fit = patterns, *least = with;
+    return status;
+}
+
+/* All blocks together: what several of them keep is not saved by one of them alone. */
+static char *blocks(const struct fit *f) {
+    struct fit all = {.run = f->run};
+    char *patterns = list(&all, true) ? NULL : first(&all, all.n);
+    forget(&all);
+    return patterns;
+}
+
+static tri_status choose(struct fit *f, double limit) {
+    double none = 0, with = 0;
+    tri_status status = try(f, NULL, &none);
+    if (status || none <= limit) return status;
+    status = list(f, false);
+    char *every = status ? NULL : first(f, f->n);
+    if (!status) status = measure(f, none);
+    if (!status) status = fewest(f, limit);
+    if (!status) status = try(f, f->run->fit, &with);
+    if (!status && with > limit) status = compare(f, blocks(f), &with);
+    if (!status && with > limit) status = compare(f, every, &with), every = NULL;
+    free(every);
     if (!status && with > limit)
-        return base_fail(TRI_USAGE, "--recompute fit: the run needs at least %.1f MiB, recomputing "
-                         "all that saves memory; --memory-limit is %.1f MiB", mib(with),
-                         mib(limit));
+        return base_fail(TRI_USAGE, "--recompute fit: the run needs at least %.1f MiB, however "
+                         "much it recomputes; --memory-limit is %.1f MiB",
+                         ceil(10 * mib(with)) / 10, mib(limit));
     if (!status)
         f->run->fit_note = arena_text(&f->run->model->arena,
                                       "--recompute fit: %.1f MiB instead of %.1f, limit %.1f: %s",
@@ -247,10 +314,11 @@ tri_status fit_settle(tri_run *run) {
         return TRI_OK;
     }
     if (run->worker) f.size = worker_planned(run->worker);
-    f.text = tri_graph_print(run->model);
-    tri_status status = f.text ? settle(&f, how) : base_no_memory("--recompute");
-    for (size_t i = 0; i < f.n; i++) free(f.c[i].pattern);
-    free(f.c);
-    free(f.text);
+    bool ok = (f.text[0] = tri_graph_print(run->model));
+    for (int i = 0; i < run->model->n_shorter; i++)
+        ok &= (f.text[1 + i] = tri_graph_print(run->model->shorter[i].g)) != NULL;
+    tri_status status = ok ? settle(&f, how) : base_no_memory("--recompute");
+    for (size_t i = 0; i < COUNT(f.text); i++) free(f.text[i]);
+    forget(&f);
     return status;
 }

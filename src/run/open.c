@@ -97,15 +97,13 @@ static bool gives_up(void *arg) {
     return atomic_load(&run->loader->quit) || run->executor->gives_up(run);
 }
 
-/* A run that trains needs data if the network has inputs. The program may feed a forward run. */
-static tri_status open_data(tri_run *run) {
+/* A run that trains needs data if the network has inputs, unless --recompute fit has opened it. */
+static tri_status open_source(tri_run *run) {
     tri_options *o = &run->options;
-    struct machine *m = run->machine;
-    if (data_is_fed(o->data) && !o->forward) return feed_open(run);
+    if (run->data) return TRI_OK;
     run->data = o->source;
     o->source = NULL;
-    run->total = o->steps ? o->steps : 1;
-    if (!run->data && (o->forward || (!m->n_inputs && !o->data))) return TRI_OK;
+    if (!run->data && (o->forward || (!run->machine->n_inputs && !o->data))) return TRI_OK;
     if (!run->data) {
         run->data = data_open(o->data ? o->data : "synthetic", run->model, o->seed, o->tokenizer,
                               NULL);
@@ -114,13 +112,23 @@ static tri_status open_data(tri_run *run) {
                                     "--data (tri_options.data), or --data synthetic for these";
     }
     if (o->subset) run->data = data_subset(run->data, o->subset);
-    if (!run->data) return base_last();
+    return run->data ? TRI_OK : base_last();
+}
+
+/* The program may feed a run. */
+static tri_status open_data(tri_run *run) {
+    tri_options *o = &run->options;
+    struct machine *m = run->machine;
+    if (data_is_fed(o->data) && !o->forward) return feed_open(run);
+    tri_status status = open_source(run);
+    run->total = o->steps ? o->steps : 1;
+    if (status || !run->data) return status;
     data_give_up(run->data, gives_up, run);
     if (run->data->alone && run->worker)
         return base_fail(TRI_USAGE, "data %s can be read only once, by one process; with several "
                          "workers (-n) each must be able to read it, as with tar:pipe:COMMAND, "
                          "where each runs the command", run->data->name);
-    tri_status status = feed_match(m, run->data);
+    status = feed_match(m, run->data);
     if (!run->data->concurrent) m->n_buffers = 1; /* nothing of it is read ahead */
     int64_t limit[LENGTHS_MOST];
     int limits;
