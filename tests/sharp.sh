@@ -153,6 +153,11 @@ item_e() {
     stages=$build/examples/two_stages
     check 'defaults count as not given' "$stages" synthetic 32 --steps 1 --batch 8 --lanes 2 \
         --stages 1 --pipeline 1f1b --steal late --chunks 2
+    check 'audits with stages' python3 "$here/parallel/stages.py" "$program" audit
+    check 'no stage is a reshape' sh -c "'$program' explain mlp --stages 2 --batch 8 --lanes 4 |
+        grep -q '^  0 .*reshape, fc1.matmul'"
+    check 'one rank is told' sh -c "'$program' train mlp --stages 2 --pipeline interleaved \
+        --steps 1 --batch 8 --lanes 4 --quiet 2>&1 | grep -q 'makes one rank'"
     for case in 'many results' 'a long path' threads; do
         check "$case" python3 "$here/parallel/workers.py" "$program" "$build/tests/own_loop" \
             "$build/tests/tamper" "own loop: $case"

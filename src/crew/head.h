@@ -214,6 +214,7 @@ struct crew_head {
     uint64_t evaluation; /* see crew/eval_queue.h */
     int64_t n_batches;   /* of an evaluation; 0: the reporter evaluates alone */
     int audit_roots;     /* results of a lane that an audit compares */
+    int audit_legs;      /* of a lane: 1 without stages */
     int all_threads;
     uint64_t results; /* of even and odd steps, see crew_results */
     int n_results;    /* outputs of the network */

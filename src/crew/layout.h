@@ -27,19 +27,21 @@ static inline double *crew_results(const struct crew_head *h, char *base, uint64
     return (double *)(base + h->results) + step % 2 * (uint64_t)h->n_results;
 }
 
-/* Audits: a word for each lane says who audits it; after them, for each thread and lane,
- * audit_roots checksums, one for each result of the lane. */
-static inline uint64_t crew_audit_bytes(int lanes, int all_threads, int roots) {
-    return sizeof(uint64_t) * (uint64_t)lanes * (1 + (uint64_t)all_threads * (uint64_t)roots);
+/* Audits: a word for each leg of each lane says who audits it; after them, for each thread and
+ * lane, audit_roots checksums, one for each result of the lane. */
+static inline uint64_t crew_audit_bytes(int lanes, int legs, int all_threads, int roots) {
+    return sizeof(uint64_t) * (uint64_t)lanes *
+           ((uint64_t)legs + (uint64_t)all_threads * (uint64_t)roots);
 }
 
-static inline claim_word *crew_audit_word(const struct crew_head *h, char *base, int lane) {
-    return (claim_word *)(base + h->audits) + lane;
+static inline claim_word *crew_audit_word(const struct crew_head *h, char *base, int leg,
+                                          int lane) {
+    return (claim_word *)(base + h->audits) + leg * h->lanes + lane;
 }
 
 static inline uint64_t *crew_audit_sums(const struct crew_head *h, char *base, int thread,
                                         int lane) {
-    return (uint64_t *)(base + h->audits) + h->lanes +
+    return (uint64_t *)(base + h->audits) + h->audit_legs * h->lanes +
            ((size_t)thread * (size_t)h->lanes + (size_t)lane) * (size_t)h->audit_roots;
 }
 

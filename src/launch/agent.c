@@ -204,8 +204,8 @@ static int supervise(struct agent *a) {
 static int print_audit(struct agent *a, int code) {
     unsigned long long lanes = atomic_load(&a->head->audited);
     if (a->launch->audit > 0 && !code)
-        agent_print(a, "audit: %llu lanes were computed twice, and agree bit for bit where they "
-                    "could be compared", lanes);
+        agent_print(a, "audit: %llu %s were computed twice, and agree bit for bit where they could "
+                    "be compared", lanes, a->head->audit_legs > 1 ? "legs" : "lanes");
     return code;
 }
 

@@ -86,7 +86,8 @@ void recovery_of(struct recovery *r, int place) {
         atomic_store(&h->thread[thread].rows, 0);
         atomic_store(&h->thread[thread].again, 0); /* others may repeat that lane */
         recover_boards(r, opened, thread);
-        if (h->audit > 0) claim_forget(crew_audit_word(h, r->base, 0), h->lanes, thread);
+        if (h->audit > 0)
+            claim_forget(crew_audit_word(h, r->base, 0, 0), h->audit_legs * h->lanes, thread);
         tasks_recover((claim_word *)(r->base + h->tasks), h->n_tasks, thread,
                       crew_undo(h, r->base, thread), r->base);
     }

@@ -140,7 +140,8 @@ static bool is_last(const struct buckets *b, int bucket) {
  * open all the time. */
 static int held_of(const struct tree *t, int buckets, bool last) {
     int most = t->most_open - !last, open = buckets < most ? buckets : most;
-    return board_held(&t->shape, t->all_threads, open, last && t->buckets.legs == 1) + t->audits;
+    return board_held(&t->shape, t->all_threads, open, last && t->buckets.legs == 1) +
+           (t->audits > 0);
 }
 
 static int larger(int a, int b) { return a > b ? a : b; }
@@ -187,6 +188,10 @@ static int make_classes(struct tree *const *t, const struct sized *s, int n, con
     return classes;
 }
 
+static size_t bytes_of(const struct tree_class *c) {
+    return c->bytes * (size_t)(c->n_slots + c->audits);
+}
+
 /* Buckets that are handed from leg to leg: those of the same legs in all trees are one class.
  * Returns how many classes there are then. */
 static int add_handed(struct tree *const *t, int n_trees, struct tree_class *class, int n) {
@@ -198,6 +203,7 @@ static int add_handed(struct tree *const *t, int n_trees, struct tree_class *cla
             while (k < n && !same_legs(&t[i]->buckets, b, &class[k])) k++;
             if (k == n)
                 class[n++] = (struct tree_class){.leg = t[i]->buckets.leg[b],
+                                                 .audits = t[i]->audits,
                                                  .readers = t[i]->buckets.readers[b]};
             size_t bytes = memory_round(one->bytes);
             if (class[k].bytes < bytes) class[k].bytes = bytes;
@@ -205,7 +211,7 @@ static int add_handed(struct tree *const *t, int n_trees, struct tree_class *cla
             t[i]->bucket[b].class = k;
         }
     for (int k = 1; k < n; k++) {
-        class[k].offset = class[k - 1].offset + class[k - 1].bytes * (size_t)class[k - 1].n_slots;
+        class[k].offset = class[k - 1].offset + bytes_of(&class[k - 1]);
         class[k].first = class[k - 1].first + class[k - 1].n_slots;
     }
     return n;
@@ -273,7 +279,7 @@ tri_status tree_join(struct tree *const *t, int n) {
 size_t tree_bytes(const struct tree *t) {
     if (!t->n_classes) return 0;
     const struct tree_class *last = &t->class[t->n_classes - 1];
-    return last->offset + last->bytes * (size_t)last->n_slots;
+    return last->offset + bytes_of(last);
 }
 
 /* In the end each bucket has its tops, all at the same time. */
@@ -289,7 +295,7 @@ size_t tree_handed_bytes(const struct tree *t) {
     size_t bytes = 0;
     for (int i = 0; i < t->n_classes; i++)
         if (!leg_set_is_empty(&t->class[i].readers))
-            bytes += t->class[i].bytes * (size_t)t->class[i].n_slots;
+            bytes += bytes_of(&t->class[i]);
     return bytes;
 }
 
@@ -451,12 +457,17 @@ struct board *tree_board(struct tree *t, int leg) { return &t->bucket[t->buckets
 
 /* ---- lanes ---- */
 
-/* Releases what legs have handed over if all that read it are done. */
+/* Releases what legs have handed over if all that read it are done, and audited. */
 static void let_go(struct tree *t, int bucket, uint32_t step) {
-    struct board *reader[LEGS_MOST];
+    struct board *reader[2 * LEGS_MOST], audit[LEGS_MOST];
     int n = 0;
-    for (int leg = 0; leg < t->buckets.legs; leg++)
-        if (leg_set_has(&t->buckets.readers[bucket], leg)) reader[n++] = tree_board(t, leg);
+    for (int leg = 0; leg < t->buckets.legs; leg++) {
+        if (!leg_set_has(&t->buckets.readers[bucket], leg)) continue;
+        reader[n++] = tree_board(t, leg);
+        if (!t->audit) continue;
+        audit[leg] = (struct board){.node = t->audit + leg * t->audit_lanes};
+        reader[n++] = &audit[leg];
+    }
     board_let_go(&t->bucket[bucket].board, step, reader, n);
 }
 
@@ -469,10 +480,11 @@ static bool open_bucket(struct tree_lane *l, int bucket) {
     const struct tree_thread *who = &l->who;
     struct board *b = &t->bucket[bucket].board;
     bool summed = buckets_is_summed(&t->buckets, bucket);
-    if (!summed) let_go(t, bucket, who->step);
-    int slot = summed ? board_take(b, who->step, who->thread, l->lane)
-                      : board_take_handed(b, tree_board(t, l->leg), who->step, who->thread, l->lane,
-                                          t->repeats);
+    if (!summed && !l->audits) let_go(t, bucket, who->step);
+    int slot = summed      ? board_take(b, who->step, who->thread, l->lane)
+               : l->audits ? t->class[t->bucket[bucket].class].n_slots + who->thread
+                           : board_take_handed(b, tree_board(t, l->leg), who->step, who->thread,
+                                               l->lane, t->repeats);
     if (slot < 0) return false;
     *held(l, bucket) = slot_at(t, bucket, slot);
     bind_results(t, bucket, l->p, *held(l, bucket));
@@ -482,9 +494,9 @@ static bool open_bucket(struct tree_lane *l, int bucket) {
 static void drop_bucket(struct tree_lane *l, int bucket) {
     struct tree *t = l->tree;
     char **slot = held(l, bucket);
-    if (*slot)
-        board_drop(&t->bucket[bucket].board, l->who.step, l->who.thread, l->lane,
-                   number_of(t, bucket, *slot));
+    struct board *b = &t->bucket[bucket].board;
+    int number = *slot ? number_of(t, bucket, *slot) : b->n_slots;
+    if (number < b->n_slots) board_drop(b, l->who.step, l->who.thread, l->lane, number);
     *slot = NULL;
 }
 
@@ -492,7 +504,7 @@ static bool close_bucket(struct tree_lane *l, int bucket, bool sum) {
     struct tree *t = l->tree;
     struct board *b = &t->bucket[bucket].board;
     bool summed = buckets_is_summed(&t->buckets, bucket);
-    if (summed && l->complete && !l->complete(l->user, l, bucket)) {
+    if (l->complete && !l->complete(l->user, l, bucket)) {
         drop_bucket(l, bucket);
         return false;
     }

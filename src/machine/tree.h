@@ -31,6 +31,7 @@ struct tree_bucket {
 struct tree_class {
     size_t bytes, offset;
     int n_slots, first; /* first: among the words of all slots */
+    int audits;         /* further slots without words, one for each thread that audits */
     int leg;            /* of buckets that are not summed: whose, and who reads them */
     struct leg_set readers;
 };
@@ -40,7 +41,9 @@ struct tree {
     struct program *merge; /* one per thread of this process */
     int threads;
     int all_threads; /* of all processes, that compute lanes */
-    bool audits;     /* some may compute lanes that are done */
+    int audits;      /* threads that may compute again what is done; 0: none do */
+    claim_word *audit; /* by leg, audit_lanes words each: audits that legs' inputs wait for */
+    int audit_lanes;
     bool repeats;    /* a leg may be computed twice */
     struct lane_tree shape;
     struct buckets buckets;
@@ -63,7 +66,7 @@ struct tree_place {
     int levels;      /* of sums that the step makes */
     int threads;     /* of this process, that use the tree at the same time */
     int all_threads; /* of all processes, that compute lanes */
-    bool audits;     /* some may compute lanes that are done */
+    int audits;      /* threads that may compute again what is done; 0: none do */
     bool repeats;    /* a leg may be computed twice, if its thread is late with it */
     const struct program *lane[2]; /* the phase's programs, by size of a lane; null: none */
     const struct pipeline *pipeline; /* of the legs; null: there is one leg */
@@ -97,6 +100,7 @@ struct tree_lane {
     struct tree_thread who;
     int lane, size; /* size: which of the two sizes it has */
     int leg;
+    bool audits; /* it is done, and computed again: nothing is published */
     struct program *p;
     const struct program_step *step;
     /* Called when a bucket's results are there. If it returns false, they are not published.

@@ -72,7 +72,7 @@ tri_status machine_make_tree(struct machine *m, int k) {
     tri_status status = zero_level(&m->options, &level);
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
-        .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors > 0,
+        .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors,
         /* Threads of one process take slots from each other as late workers do. */
         .repeats = m->all_threads > 0 || (k && m->compilation.stages && claimers > 1),
         .pipeline = &m->pipeline, .times = &m->times,

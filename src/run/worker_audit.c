@@ -4,7 +4,8 @@
  * parameter. Before a thread publishes a lane, it stores a sum of the bytes of each of the lane's
  * results, in memory of its own. The board says whose lane counts. So a thread that is late, or
  * that computes a lane that another has published, never writes what an auditor reads. Which lanes
- * are audited depends on the step and the lane. */
+ * are audited depends on the step and the lane. With stages each leg of such a lane is audited for
+ * itself, and what it reads is kept until then (machine/tree.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +40,27 @@ static uint64_t sum_bytes(const struct dev *dev, const char *at, size_t bytes) {
     return random_key(random_key(h[0], h[1]), random_key(h[2], h[3]));
 }
 
-static claim_word *word_of(const struct worker *c, int lane) {
-    return crew_audit_word(c->head, c->base, lane);
+/* Audits are numbered by leg and lane. Without stages a lane is one leg. */
+static int lane_of(const struct worker *c, int audit) {
+    return audit % (int)c->run->machine->lanes;
+}
+static int leg_of(const struct worker *c, int audit) {
+    return audit / (int)c->run->machine->lanes;
+}
+static int number_of(const struct worker *c, const struct tree_lane *l) {
+    return l->leg * (int)c->run->machine->lanes + l->lane;
+}
+static int count(const struct worker *c) {
+    return c->head->audit > 0
+               ? c->run->machine->tree[1].buckets.legs * (int)c->run->machine->lanes : 0;
 }
 
-static struct claim look(const struct worker *c, int lane) {
-    return claim_look(word_of(c, lane), (uint32_t)c->step);
+static claim_word *word_of(const struct worker *c, int audit) {
+    return crew_audit_word(c->head, c->base, leg_of(c, audit), lane_of(c, audit));
+}
+
+static struct claim look(const struct worker *c, int audit) {
+    return claim_look(word_of(c, audit), (uint32_t)c->step);
 }
 
 static uint64_t *sums_of(const struct worker *c, int thread, int lane) {
@@ -58,9 +74,9 @@ static int maker_of(const struct worker *c, int lane, int bucket) {
     return made.state == CLAIM_DONE ? made.owner : -1;
 }
 
-/* The same of the last bucket: the lane is done. */
-static int maker(const struct worker *c, int lane) {
-    return maker_of(c, lane, c->run->machine->tree[1].buckets.n - 1);
+/* The same of the last bucket: the leg is done. */
+static int maker(const struct worker *c, int audit) {
+    return maker_of(c, lane_of(c, audit), c->run->machine->tree[1].buckets.last[leg_of(c, audit)]);
 }
 
 static bool wanted(const struct worker *c, int lane) {
@@ -74,28 +90,29 @@ static bool are_one(const struct worker *c, int place, int other) {
     return place == other || (group >= 0 && crew_group_of(c->head, other) == group);
 }
 
-/* Whether the worker, or its replica, has made results of the lane that count. */
-static bool has_made(const struct worker *c, int lane, int place) {
-    for (int b = 0; b < c->run->machine->tree[1].buckets.n; b++) {
-        int thread = maker_of(c, lane, b);
+/* Whether the worker, or its replica, has made results of the leg that count. */
+static bool has_made(const struct worker *c, int audit, int place) {
+    const struct buckets *buckets = &c->run->machine->tree[1].buckets;
+    for (int b = 0; b < buckets->n; b++) {
+        int thread = buckets->leg[b] == leg_of(c, audit) ? maker_of(c, lane_of(c, audit), b) : -1;
         if (thread >= 0 && are_one(c, place, thread / c->threads)) return true;
     }
     return false;
 }
 
-/* Whether a worker could audit the lane: one that has made nothing of it. It may be a spare, unless
+/* Whether a worker could audit the leg: one that has made nothing of it. It may be a spare, unless
  * the workers form replicas. */
-static bool can_be_audited(const struct worker *c, int lane) {
+static bool can_be_audited(const struct worker *c, int audit) {
     for (int i = 0; i < c->head->places; i++)
-        if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, lane, i) &&
+        if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, audit, i) &&
             (!c->head->n_groups || crew_group_of(c->head, i) >= 0))
             return true;
     return false;
 }
 
 static uint64_t sum_result(const struct program *p, int i) {
-    const tri_tensor *t = p->g->output[i].tensor;
-    return sum_bytes(p->dev, program_value(p, t->id), base_spec_bytes(&t->spec));
+    const struct program_port *r = &p->result[i];
+    return sum_bytes(p->dev, program_value(p, r->tensor), base_spec_bytes(&r->is->spec));
 }
 
 /* Whether the lane's result i is in the bucket, and compared. */
@@ -113,15 +130,31 @@ static void lie(const struct worker *c, const struct tree_lane *l, int bucket) {
     if (!text || sscanf(text, "%d:%llu", &place, &step) != 2 || place != c->place ||
         step != c->step || !tree_has(l->tree, p, 0, bucket))
         return;
-    unsigned char byte, *at = program_value(p, p->g->output[0].tensor->id);
+    unsigned char byte, *at = program_value(p, p->result[0].tensor);
     p->dev->copy_out(&byte, at, 1);
     byte ^= 1;
     p->dev->copy_in(at, &byte, 1);
 }
 #endif
 
+static bool is_done(const struct worker *c, int audit) {
+    enum claim_state s = look(c, audit).state;
+    return s == CLAIM_DONE || s == CLAIM_PASSED;
+}
+
+/* Ends an audit that is not wanted, or that no worker can make, so that the update can begin, and
+ * what the leg has read can be released. A worker that arrives later must not compute the leg from
+ * parameters that are partly new. False: another has begun. */
+static bool close_audit(const struct worker *c, int audit) {
+    struct claim a = look(c, audit);
+    int self = c->context->number;
+    return a.state == CLAIM_FREE && claim_try(word_of(c, audit), &a, self) &&
+           claim_publish(word_of(c, audit), &a, CLAIM_DONE, self, 0);
+}
+
 /* Sums of results that count already must not change. */
 void worker_audit_note(struct worker *c, const struct tree_lane *l, int bucket) {
+    if (c->head->audit > 0 && !wanted(c, l->lane)) close_audit(c, number_of(c, l));
     if (c->head->audit <= 0 || !wanted(c, l->lane) || maker_of(c, l->lane, bucket) >= 0) return;
 #ifdef TRIREME_POINTS
     lie(c, l, bucket);
@@ -131,78 +164,73 @@ void worker_audit_note(struct worker *c, const struct tree_lane *l, int bucket) 
             sums_of(c, l->who.thread, l->lane)[i] = sum_result(l->p, i);
 }
 
-static bool is_done(const struct worker *c, int lane) {
-    enum claim_state s = look(c, lane).state;
-    return s == CLAIM_DONE || s == CLAIM_PASSED;
-}
-
-/* Ends an audit that no worker can make, so that the update can begin. A worker that arrives
- * later must not compute the lane from parameters that are partly new. False: another has begun. */
-static bool close_audit(const struct worker *c, int lane) {
-    struct claim a = look(c, lane);
-    int self = c->context->number;
-    return a.state == CLAIM_FREE && claim_try(word_of(c, lane), &a, self) &&
-           claim_publish(word_of(c, lane), &a, CLAIM_DONE, self, 0);
-}
-
 bool worker_audit_pending(const struct worker *c) {
-    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (wanted(c, lane) && !is_done(c, lane) &&
-            (can_be_audited(c, lane) || !close_audit(c, lane)))
+    for (int i = 0; i < count(c); i++)
+        if (wanted(c, lane_of(c, i)) && !is_done(c, i) &&
+            (can_be_audited(c, i) || !close_audit(c, i)))
             return true;
     return false;
 }
 
-static bool can_audit(const struct worker *c, int lane, struct claim *seen) {
-    if (!wanted(c, lane)) return false;
-    *seen = look(c, lane);
-    return seen->state == CLAIM_FREE && maker(c, lane) >= 0 && !has_made(c, lane, c->place);
+/* Whether there is an audit that this worker can make, or end. */
+static bool can_audit(const struct worker *c, int audit, struct claim *seen) {
+    if (!wanted(c, lane_of(c, audit))) return false;
+    *seen = look(c, audit);
+    return seen->state == CLAIM_FREE && maker(c, audit) >= 0 &&
+           (!has_made(c, audit, c->place) || !can_be_audited(c, audit));
 }
 
 bool worker_audit_waits(const struct worker *c) {
     struct claim seen;
-    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (can_audit(c, lane, &seen)) return true;
+    for (int i = 0; i < count(c); i++)
+        if (can_audit(c, i, &seen)) return true;
     return false;
 }
 
-int worker_audit_claim(struct worker *c, int thread) {
+int worker_audit_claim(struct worker *c, int thread, int *leg) {
     struct claim seen;
-    for (int lane = 0; c->head->audit > 0 && lane < c->run->machine->lanes; lane++)
-        if (can_audit(c, lane, &seen) && claim_try(word_of(c, lane), &seen, thread)) return lane;
+    for (int i = 0; i < count(c); i++) {
+        if (!can_audit(c, i, &seen)) continue;
+        *leg = leg_of(c, i);
+        if (has_made(c, i, c->place)) close_audit(c, i);
+        else if (claim_try(word_of(c, i), &seen, thread)) return lane_of(c, i);
+    }
     return -1;
 }
 
-static void differ(const struct worker *c, int lane, int bucket, const char *tensor) {
+static void differ(const struct worker *c, const struct tree_lane *l, int bucket,
+                   const char *tensor) {
     const struct crew_head *h = c->head;
-    int other = maker_of(c, lane, bucket) / c->threads;
-    char text[sizeof h->failure];
+    int other = maker_of(c, l->lane, bucket) / c->threads;
+    char text[sizeof h->failure], leg[LEG_TEXT + 1];
     snprintf(text, sizeof text,
-             "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane %d, "
-             "and %s differs: one of the two computes wrongly. No parameter has been changed by it",
+             "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane "
+             "%d%s, and %s differs: one of the two computes wrongly. No parameter has been changed "
+             "by it",
              (unsigned long long)c->step, other, atomic_load(&h->worker[other].core), c->place,
-             atomic_load(&h->worker[c->place].core), lane, tensor);
+             atomic_load(&h->worker[c->place].core), l->lane,
+             crew_name_leg(h, c->context[l->who.local].shared, leg), tensor);
     worker_fail(c, text);
 }
 
-static void end_audit(const struct worker *c, int lane, int thread, enum claim_state how) {
+static void end_audit(const struct worker *c, int audit, int thread, enum claim_state how) {
     const struct claim held = {.step = (uint32_t)c->step, .owner = thread};
-    claim_publish(word_of(c, lane), &held, how, how == CLAIM_FREE ? 0 : thread, 0);
+    claim_publish(word_of(c, audit), &held, how, how == CLAIM_FREE ? 0 : thread, 0);
 }
 
 void worker_audit_compare(struct worker *c, const struct tree_lane *l, int bucket) {
     const uint64_t *made = sums_of(c, maker_of(c, l->lane, bucket), l->lane);
     for (int i = 0; i < l->p->n_result; i++)
         if (compares(c, l, i, bucket) && sum_result(l->p, i) != made[i]) {
-            differ(c, l->lane, bucket, l->p->g->output[i].tensor->node->name);
+            differ(c, l, bucket, l->p->result[i].is->node->name);
             return;
         }
-    if (bucket < l->tree->buckets.n - 1) return;
+    if (bucket != l->tree->buckets.last[l->leg]) return;
     atomic_fetch_add(&c->head->audited, 1);
-    end_audit(c, l->lane, l->who.thread, CLAIM_DONE);
+    end_audit(c, number_of(c, l), l->who.thread, CLAIM_DONE);
     crew_notify(c->head);
 }
 
-void worker_audit_drop(struct worker *c, int lane, int thread) {
-    end_audit(c, lane, thread, CLAIM_FREE);
+void worker_audit_drop(struct worker *c, const struct tree_lane *l) {
+    end_audit(c, number_of(c, l), l->who.thread, CLAIM_FREE);
 }

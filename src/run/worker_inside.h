@@ -69,9 +69,9 @@ void worker_fail_step(const struct worker *c, const char *text); /* "step 7: TEX
 void worker_audit_note(struct worker *c, const struct tree_lane *l, int bucket);
 bool worker_audit_pending(const struct worker *c);
 bool worker_audit_waits(const struct worker *c);
-int worker_audit_claim(struct worker *c, int thread);
+int worker_audit_claim(struct worker *c, int thread, int *leg);
 void worker_audit_compare(struct worker *c, const struct tree_lane *l, int bucket);
-void worker_audit_drop(struct worker *c, int lane, int thread);
+void worker_audit_drop(struct worker *c, const struct tree_lane *l);
 
 /* Whether another worker's evaluation has batches that this one may compute; computes one. */
 bool worker_evaluation_waits(struct worker *c);

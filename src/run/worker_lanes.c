@@ -148,15 +148,15 @@ void worker_keep_fault(const struct worker *c, struct crew_thread *t, int lane,
     atomic_store(&t->failed_lane, lane);
 }
 
-/* Computes a lane of another worker again, to compare the results. */
-static void audit(struct worker_stage *s, const struct tree_thread *who, int lane) {
-    struct tree_lane l = lane_of(s, who, 0, lane);
-    s->context->audits = true;
+/* Computes a leg of another worker again, to compare the results. */
+static void audit(struct worker_stage *s, const struct tree_thread *who, int leg, int lane) {
+    struct tree_lane l = lane_of(s, who, leg, lane);
+    s->context->audits = l.audits = true;
     CHECK(tree_begin(&l));
     if (compute(s->c, s->context, &l, &s->step)) {
         tree_end(&l, false);
     } else {
-        worker_audit_drop(s->c, lane, who->thread);
+        worker_audit_drop(s->c, &l);
         if (!s->c->leaves_slots) tree_drop(&l, false);
     }
     s->context->audits = false;
@@ -320,7 +320,8 @@ static bool changed(void *arg) {
     if (worker_over(s->c) || worker_lanes_ended(s, &failed, &leg) || failed >= 0) return true;
     if (worker_resigns(s->c)) return true;
     if (worker_has_legs(s))
-        return worker_leg_is_ready(s) || tree_has_orphan(&s->c->run->machine->tree[1], step) ||
+        return worker_leg_is_ready(s) || worker_audit_waits(s->c) ||
+               tree_has_orphan(&s->c->run->machine->tree[1], step) ||
                worker_slow_leg(s, &leg) >= 0;
     bool left = any_left(s);
     return (tree_has_orphan(&s->c->run->machine->tree[s->k], step) &&
@@ -391,8 +392,8 @@ void worker_run_lanes(void *arg, int thread) {
             if (!atomic_load(&worker_self(c)->first_claimed))
                 atomic_store(&worker_self(c)->first_claimed, base_now());
             run_lane(&s, &who, leg, lane, false);
-        } else if (s.k == 1 && (lane = worker_audit_claim(c, who.thread)) >= 0) {
-            audit(&s, &who, lane);
+        } else if (s.k == 1 && (lane = worker_audit_claim(c, who.thread, &leg)) >= 0) {
+            audit(&s, &who, leg, lane);
         } else if (defers || !repeat_slow_lane(&s, &who)) {
             go = wait_for_others(&s);
         }

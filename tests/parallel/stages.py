@@ -15,8 +15,8 @@ import signal
 import sys
 import time
 
-from runs import (SLOW, children, done, end, events, fresh, need, pid_at_work, run_cases, start,
-                  step_of, trireme, wait_for)
+from runs import (HAS_POINTS, SLOW, children, done, end, events, fresh, need, pid_at_work, run_cases,
+                  start, step_of, trireme, wait_for)
 from storms import (KILLS, RESUMES, at_work, check_hash, check_rows, cover, points, reference,
                     seconds_of, stalled, storm, strike, without_steps)
 
@@ -52,13 +52,16 @@ FACTORS = {
     "mesh": [False, True], "threads": [1, 2], "spares": [0, 1], "recompute": [False, True],
     "bucket": ["1", "20K", "1G"], "zero": [0, 1, 2, 3],
     "data": ["", "--data synthetic:size=20 --tail keep"],  # with it, every third step is smaller
-    "resumes": RESUMES}
+    "resumes": RESUMES, "audit": ["", "--audit 0.5", "--audit 1"]}
 
 
 def allowed(row):
     """Whether the schedule exists; a smaller step has 4 samples."""
     lanes = [row["lanes"], *([min(row["lanes"], 4)] if row["data"] else [])]
     if row["bucket"] != "1G" and row["zero"] < 2:  # no buckets
+        return False
+    if row["audit"] and (row["resumes"] or row["n"] + row["spares"] * (not row["mesh"]) < 2 or
+                         (row["mesh"] and row["n"] < 3)):  # nobody to audit
         return False
     if row["stages"] == 1:
         return row["pipeline"] == "1f1b" and row["steal"] == "late"
@@ -81,7 +84,7 @@ def check(row):
     if row["stages"] > 1:
         words += f" --pipeline {row['pipeline']} --steal {row['steal']}"
     words += f" --recompute {RECOMPUTED[net]}" * row["recompute"]
-    workers = f"--threads-per-worker {row['threads']} --spares {row['spares']}"
+    workers = f"--threads-per-worker {row['threads']} --spares {row['spares']} {row['audit']}"
     return check_hash(words, wanted, row["n"], workers, row["resumes"])
 
 
@@ -110,6 +113,8 @@ STORMS = {
     "two stages": (("gpt2", 4), "--stages 2 --bucket 1", "-n 2"),
     "four stages, a spare": (("bert", 8), "--stages 4 --bucket 20K", "-n 4 --spares 1"),
     "three workers, a mesh": (("gpt2", 3, "--amp O1", True), "--stages 2", "-n 3"),
+    "audited": (("gpt2", 4), "--stages 2 --bucket 20K", "-n 2 --spares 1 --audit 1"),
+    "a mesh, audited": (("gpt2", 3, "", True), "--stages 2 --steal never", "-n 4 --audit 0.5"),
     "2 x 2 x 2": (("gpt2", 4, "", True), "--stages 2 --bucket 20K", "-n 8"),
     "zero-bubble": (("resnet18", 4), "--stages 2 --pipeline zero-bubble --bucket 1",
                     "-n 2 --threads-per-worker 2"),
@@ -136,6 +141,25 @@ def a_lane_fails():
         for _ in range(50 if SLOW else 5):
             run = trireme("train", *words.split(), *workers.split())
             need(run.returncode == 1 and "loss" in run.err, f"{workers}: {run.out} {run.err}")
+
+
+def audits():
+    """All legs of a lane are computed twice; in builds with points one worker lies and is caught.
+    A leg that both have computed cannot be audited."""
+    words = "lenet5 --batch 8 --lanes 4 --steps 10 --quiet".split()
+    plain = reference(" ".join(words))
+    for more in ("--stages 2 -n 1 --spares 1", "--stages 4 -n 2 --pipeline zero-bubble",
+                 "--stages 4 -n 3 --pipeline interleaved --threads-per-worker 2"):
+        run = trireme("train", *words, *more.split(), "--audit", "1")
+        need(done(run) == plain, f"{more}: another result")
+        said = re.search(r"audit: (\d+) legs were computed twice", run.err)
+        need(said and int(said[1]) > 0, f"{more}: {run.err}")
+    if HAS_POINTS:
+        run = trireme("train", *words, *"--stages 2 -n 2 --audit 1".split(),
+                      env={"TRIREME_LIE": "1:7"})
+        need(run.returncode == 1 and
+             re.search(r"step 7: audit: .*worker 1 .*lane \d [FB]\d, and \S+ differs", run.err),
+             f"exit {run.returncode}: {run.err}")
 
 
 def stays_stopped():
@@ -269,7 +293,7 @@ def points_of(place, mesh="", workers=2):
 
 
 CASES = {"one hash per grain": one_hash, "one process": one_process,
-         "a lane fails": a_lane_fails}
+         "a lane fails": a_lane_fails, "audits": audits}
 CASES.update({f"deaths: {name}": (lambda name=name: storm(*storm_words(name),
                                                           -(-KILLS // len(STORMS)), neighbours))
               for name in STORMS})

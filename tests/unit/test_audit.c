@@ -69,18 +69,19 @@ static struct worker *worker_of(struct state *w, int who) {
     static tri_run run;
     static struct thread_context context[1];
     static struct tree_bucket bucket;
-    static int in_bucket;
+    static int in_bucket, leg;
     static struct worker c;
     head.places = given.processes;
     head.audit = 1;
-    head.audit_roots = 1;
+    head.audit_roots = head.audit_legs = 1;
     head.lanes = MOST_LANES;
     for (int i = 0; i < given.processes; i++)
         atomic_store(&head.worker[i].state, w->ready >> i & 1 ? CREW_READY : CREW_EMPTY);
     run.machine = run.executable;
     run.machine->lanes = given.lanes;
     bucket.board.node = w->node;
-    run.machine->tree[1] = (struct tree){.buckets = {.n = 1, .of = &in_bucket, .n_of = 1},
+    run.machine->tree[1] = (struct tree){.buckets = {.n = 1, .of = &in_bucket, .n_of = 1,
+                                                     .legs = 1, .leg = &leg},
                                          .bucket = &bucket};
     context->number = who;
     c = (struct worker){.head = &head, .place = who, .threads = 1, .base = (char *)w->audits,
@@ -109,11 +110,10 @@ static int make(void *world, int who, int does) {
     static const struct dev dev = {.copy_out = copy_out};
     static tri_node node = {.name = (char *)"lane"};
     static tri_tensor tensor = {.spec = {.type = TRI_I64}, .node = &node};
-    static struct graph_output output = {.tensor = &tensor};
-    static tri_graph graph = {.output = &output, .n_outputs = 1};
-    static struct program_port result;
-    static struct program program = {.g = &graph, .dev = &dev, .n_result = 1, .result = &result};
+    static struct program_port result = {.is = &tensor};
+    static struct program program = {.dev = &dev, .n_result = 1, .result = &result};
     struct state *w = world;
+    int leg;
     struct process *p = &w->process[who];
     struct worker *c = who < given.processes ? worker_of(w, who) : NULL;
     const struct claim held = {.step = (uint32_t)p->step, .owner = who};
@@ -123,13 +123,13 @@ static int make(void *world, int who, int does) {
     value = p->value;
     switch (does) {
     case CLAIM: return claim_lane(w, (uint32_t)p->step, who);
-    case AUDIT: return worker_audit_claim(c, who);
+    case AUDIT: return worker_audit_claim(c, who, &leg);
     case PENDING: return is_over(w, c);
     case PUBLISH:
         worker_audit_note(c, &l, 0);
         return claim_publish(&w->node[p->lane], &held, CLAIM_DONE, who, 0);
     case COMPARE: worker_audit_compare(c, &l, 0); return 0;
-    case DROP: worker_audit_drop(c, p->lane, who); return 0;
+    case DROP: worker_audit_drop(c, &l); return 0;
     default:
         claim_forget(w->node, given.lanes, p->lane);
         claim_forget(w->audits, given.lanes, p->lane);
