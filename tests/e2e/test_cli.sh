@@ -272,7 +272,7 @@ mistake 'a text without a tokenizer for BERT' 2 'err:has no token \[CLS\]' \
 mistake 'a network too small for the vocabulary' 2 'err:vocab=168 is needed' \
     train bert-tiny:vocab=100 --data text:text1.txt --tokenizer "bert:$vocabularies/vocab.txt"
 mistake 'a tokenizer without a text' 2 'err:applies only to text' \
-    train $small --data idx:good --tokenizer bytes
+    train $small --data idx:good --tokenizer gpt2:none
 mistake 'an unknown tokenizer' 2 "err:tokenizer 'gpt3': unknown kind" \
     train $lm --data text:text1.txt --tokenizer gpt3
 mistake 'a text for a network of images' 2 \
@@ -455,8 +455,8 @@ mistake 'a folder without its kind' 2 \
 printf 'one two three four five six seven eight nine ten' >words
 expect 'a text by a tokenizer' 0 'out:input_ids' data text:words,length=4 --tokenizer bytes
 mistake 'a tokenizer of data without text' 2 \
-    'err:a tokenizer (--tokenizer bytes) applies only to text' \
-    data idx:good --tokenizer bytes
+    'err:a tokenizer (--tokenizer gpt2:none) applies only to text' \
+    data idx:good --tokenizer gpt2:none
 mistake 'data without a spec' 2 'err:takes one SPEC' data
 expect 'the content of data' 0 'out:samples of idx:good' data idx:good
 expect 'all of it is checked' 0 'out:^checked samples=[0-9]* bad=0' data idx:good --check \
