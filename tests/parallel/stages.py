@@ -287,7 +287,7 @@ def stalled_at(place, *more, name="two stages"):
     stalled(words, [*workers, *more], place)
 
 
-def points_of(place, mesh="", workers=2):
+def points_of(place, mesh="", workers="2"):
     words = f"mlp:hidden=64 --batch 64 --steps 12 --lanes 2 --quiet --optimizer adam {mesh}".split()
     return points(words, f"-n {workers} --stages 2 --bucket 1".split(), place)
 
@@ -308,7 +308,8 @@ CASES.update({
     "a kill after every write of the first": lambda: points_of(0),
     "a kill after every write of the second": lambda: points_of(1),
     "a kill after every write of a captain": lambda: points_of(
-        0, "--mesh model=2 --strategy channels", 4),
+        0, "--mesh model=2 --strategy channels", "4"),
+    "a kill after every write, audited": lambda: points_of(1, workers="2 --audit 1"),
 })
 
 run_cases(CASES, sys.argv[2:],
