@@ -5,7 +5,8 @@ how fast workers compute one lane together; how long a large network takes to st
 runs become beside other processes. Ratios are taken within a round; the table has the median
 over the rounds, lowest and highest.
 
-Usage: workers.py BUILD [--rows speed,mesh,stages,takeover,straggler,start,beside,ddp] [--rounds N]"""
+Usage: workers.py BUILD [--rows ROW,ROW...] [--rounds N]
+Rows: speed, mesh, stages, takeover, straggler, start, beside, ddp."""
 import argparse
 import glob
 import json

@@ -11,8 +11,8 @@
 #define SPINS 2000 /* some 50 to 100 us: longer than a short operator */
 #define LONGEST 1000000 /* nanoseconds of yields, reached only if other threads run meanwhile */
 /* Nanoseconds after which a yield counts as slow: it gave the core to a process that keeps it. The
- * scheduler takes each yield for a wish to give it a time slice of some milliseconds, so that a wait
- * of microseconds would take a slice, too. */
+ * scheduler takes each yield for a wish to give that process a slice of some milliseconds, so that
+ * a wait of microseconds would take a slice, too. */
 #define SLOW_YIELD 1000000
 #define NO_YIELDS 20000000 /* nanoseconds after a slow one */
 #define LATE 50000000 /* nanoseconds, plus */

@@ -15,8 +15,8 @@ import signal
 import sys
 import time
 
-from runs import (HAS_POINTS, SLOW, children, done, end, events, fresh, need, pid_at_work, run_cases,
-                  start, step_of, trireme, wait_for)
+from runs import (HAS_POINTS, SLOW, children, done, end, events, fresh, need, pid_at_work,
+                  run_cases, start, step_of, trireme, wait_for)
 from storms import (KILLS, RESUMES, at_work, check_hash, check_rows, cover, points, reference,
                     seconds_of, stalled, storm, strike, without_steps)
 
