@@ -36,7 +36,6 @@ struct process {
     int stalled;  /* 1 + the thread whose stall made the agent kill it; or 0 */
     bool stopped; /* a signal had stopped that thread */
     bool freed;   /* the agent has killed it, as all workers waited for each other */
-    int lost;     /* 1 + the thread that ended while others lived on; or 0 */
     /* For messages: worker, pid, seats, and its activity at its death. */
     char identity[AT_TEXT + CREW_SEATS + 32];
     int activity; /* where in `identity` that begins */
@@ -52,8 +51,8 @@ struct process {
 };
 
 enum cause {
-    CAUSE_FAULT,  /* of the program itself, likely to happen again: an exit, also of a thread, a
-                     stall, or a signal that no other process sent */
+    CAUSE_FAULT,  /* of the program itself, likely to happen again: an exit, a stall, or a signal
+                     that no other process sent */
     CAUSE_MEMORY, /* killed by the kernel for lack of memory */
     CAUSE_KILL,   /* anything else, from outside */
     CAUSES
@@ -141,14 +140,6 @@ int agent_thread_at_fault(const struct agent *a, int place);
 bool agent_is_starting(const struct agent *a, int place); /* it cannot take part in steps yet */
 void agent_check_progress(struct agent *a);               /* handles stalls */
 void agent_check_standstill(struct agent *a, double passed); /* seconds since the last check */
-/* What /proc says of a thread; false if it cannot be read, as in another PID namespace. flags,
- * pending: the kernel's flags, and signals to this thread that wait. Times in clock ticks. */
-struct thread_stat {
-    char state;
-    unsigned flags;
-    unsigned long user, system, pending;
-};
-bool agent_read_thread(pid_t pid, int thread, struct thread_stat *s);
 void agent_choose_workers(struct agent *a);               /* -n auto */
 void agent_log_first_lanes(struct agent *a);
 void agent_time(struct agent *a);

@@ -52,7 +52,6 @@ enum cause agent_cause(struct agent *a, int place, int status) {
     /* A worker that could not record a sender, as during start-up, has none. */
     if (is_fault_signal(WTERMSIG(status)))
         return atomic_load(&a->head->worker[place].sender) ? CAUSE_KILL : CAUSE_FAULT;
-    if (p->lost) return CAUSE_FAULT;
     return WTERMSIG(status) == SIGKILL && lacked_memory(a) ? CAUSE_MEMORY : CAUSE_KILL;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Detecting the death of workers, and recovering from it. */
-#include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,34 +58,6 @@ static int64_t all_dead(const struct agent *a, int place, bool *any) {
         if (dead && atomic_load(&w->when) > last) last = atomic_load(&w->when);
     }
     return all ? last : 0;
-}
-
-#define DYING 0x404u /* PF_EXITING and PF_SIGNALED, the kernel's flags of a thread */
-
-/* Whether a thread of the process lives on: it is not dead, and a signal or an exit that ends the
- * whole process has not reached it. */
-static bool lives_on(pid_t pid) {
-    char path[64];
-    base_format(path, sizeof path, "/proc/%d/task", (int)pid);
-    DIR *d = opendir(path);
-    bool lives = false;
-    for (const struct dirent *e; d && !lives && (e = readdir(d));) {
-        struct thread_stat s;
-        lives = agent_read_thread(pid, atoi(e->d_name), &s) && s.state != 'Z' && s.state != 'X' &&
-                !(s.flags & DYING) && !(s.pending >> (SIGKILL - 1) & 1);
-    }
-    if (d) closedir(d);
-    return lives;
-}
-
-/* A worker cannot go on without one of its threads. */
-static void lose_thread(struct agent *a, int place) {
-    struct process *p = &a->process[place];
-    for (int t = 0; t < a->head->threads && !p->dead && !p->stalled && !p->lost; t++) {
-        const struct watcher *w = &a->watcher[place * a->head->threads + t];
-        if (w->started && atomic_load(&w->dead) && lives_on(p->pid)) p->lost = 1 + t;
-    }
-    agent_kill(a, place);
 }
 
 /* ---- recovery ---- */
@@ -149,7 +119,6 @@ int agent_thread_at_fault(const struct agent *a, int place) {
     const struct crew_head *h = a->head;
     int first = place * h->threads, crashed = atomic_load(&h->worker[place].crashed);
     if (a->process[place].stalled) return first + a->process[place].stalled - 1;
-    if (a->process[place].lost) return first + a->process[place].lost - 1;
     for (int t = 0; t < h->threads && !crashed; t++) {
         int at = atomic_load(&h->thread[first + t].at);
         if (at != CREW_AT_WAIT && at != CREW_AT_REST) return first + t;
@@ -341,8 +310,6 @@ static void print_death(struct agent *a, int place, int status, enum cause cause
         text_add(&t, "exited with %d%s%s", WEXITSTATUS(status), *w->failure ? ": " : "",
                  w->failure);
     if (cause == CAUSE_MEMORY) text_add(&t, " for lack of memory");
-    if (a->process[place].lost && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        text_add(&t, ", because a thread of it had ended by itself");
     if (WIFSIGNALED(status) && atomic_load(&w->sender) > 0)
         text_add(&t, ", sent by process %d", atomic_load(&w->sender));
     if (WIFSIGNALED(status) && atomic_load(&w->traced))
@@ -404,7 +371,7 @@ void agent_reap(struct agent *a) {
         bool any = false;
         int64_t when = alive(a, i) ? all_dead(a, i, &any) : 0;
         bool left = atomic_load(&a->head->worker[i].state) == CREW_LEFT;
-        if (any && !left) lose_thread(a, i);
+        if (any && !left) agent_kill(a, i); /* a thread of it is dead */
         if (when && !left && crew_begun(a->head)) recover_from(a, i, when);
         bool ended = !p->pending && has_ended(p->pid);
         if (ended && !p->dead && crew_begun(a->head) &&

@@ -52,28 +52,26 @@ static void add_waiting(const struct agent *a, int place, struct text *out) {
 /* A thread in state R may be waiting for a processor, so only the processor time that it uses
  * counts. In every other state all time counts. */
 
-bool agent_read_thread(pid_t pid, int thread, struct thread_stat *s) {
-    char path[64], line[1024] = "";
+/* False if the thread cannot be read, as in another PID namespace. */
+static bool read_thread(pid_t pid, int thread, char *state, double *used) {
+    char path[64], line[512] = "";
+    unsigned long user, system;
     base_format(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, thread);
     FILE *f = fopen(path, "r");
     if (f && !fgets(line, sizeof line, f)) *line = 0;
     if (f) fclose(f);
     const char *name_ends = strrchr(line, ')');
-    static const char format[] = ") %c %*s %*s %*s %*s %*s %u %*s %*s %*s %*s %lu %lu %*s %*s %*s "
-                                 "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu";
-    return name_ends && sscanf(name_ends, format, &s->state, &s->flags, &s->user, &s->system,
-                               &s->pending) == 5;
+    static const char format[] = ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu";
+    if (!name_ends || sscanf(name_ends, format, state, &user, &system) != 3) return false;
+    *used = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+    return true;
 }
 
 static void measure_thread(struct seen *s, pid_t pid, int thread, double passed) {
     double before = s->used;
     s->passed = passed;
     s->state = '?';
-    struct thread_stat is;
-    if (!agent_read_thread(pid, thread, &is)) return;
-    s->state = is.state;
-    s->used = (double)(is.user + is.system) / (double)sysconf(_SC_CLK_TCK);
-    if (s->state == 'R')
+    if (read_thread(pid, thread, &s->state, &s->used) && s->state == 'R')
         s->passed = s->used - before < passed ? s->used - before : passed;
 }
 

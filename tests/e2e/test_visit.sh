@@ -33,6 +33,10 @@ same() { # model, command and its options
     grep -v 'available memory' ours | sed "s|$model|opens|; s|\b${model%%:*}\b|opens|" >expected
     grep -v 'available memory' theirs | diff expected -
 }
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' . , the man walks to town >vocab.txt
+for i in $(seq 60); do
+    printf 'the man walks.\nthe town walks to the man.\nthe man walks.\n\n'
+done >text.txt
 bert=bert-tiny:seq=16/8,layers=1,hidden=16,heads=2,inner=32,vocab=50,positions=16
 check 'dump' same mlp dump
 check 'dump after a pass, of another batch' same lenet5 dump --after train --batch 8 \
@@ -42,7 +46,8 @@ check 'explain' same mlp explain --lanes 4 --batch 16
 check 'explain, as JSON' same gpt2-tiny:seq=8,layers=2,vocab=40 explain --json --mesh model=2 \
     --strategy megatron --batch 8
 check 'memory' same lenet5 memory --ckpt c --zero 3 --lanes 2
-check 'memory of one for samples of two lengths' same "$bert" memory --batch 8 --ckpt c
+check 'memory of one for samples of two lengths' same "$bert" memory --batch 8 --ckpt c \
+    --data text:text.txt --tokenizer bert:vocab.txt
 check 'memory of workers' same lenet5 memory -n 3 --most 4 --lanes 4 --ckpt c
 check 'memory makes no directory' test ! -e c
 check 'what the program prints is not in it' grep -q "the program's own line" err
@@ -122,12 +127,8 @@ check 'a full disk' refuses 1 'cannot write to stdout' sh -c \
 check 'a script' says 'matmul' "$program" dump -- sh -c "'$opens' second mlp; '$opens' train mlp"
 check 'of which one process has it' test "$(grep -c '^graph\|^batch' out)" -le 1
 # The examples.
-mkdir examples && cd examples || exit 1
+mkdir examples && cp vocab.txt text.txt examples && cd examples || exit 1
 python3 "$pictures" folder 3 8 40
-printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' . , the man walks to town >vocab.txt
-for i in $(seq 60); do
-    printf 'the man walks.\nthe town walks to the man.\nthe man walks.\n\n'
-done >text.txt
 arguments() { # example: its words
     case $1 in
     quickstart) echo --data synthetic ;;

@@ -138,7 +138,7 @@ def lost_thread():
     """A thread ends by itself there, while the process lives on: a fault, not a kill."""
     for threads in ("1", "2"):
         run, _, _ = own_loop("gone", 0, "--threads-per-worker", threads)
-        ended(run, 1, THERE + SAVED, "a thread of it had ended by itself")
+        ended(run, 1, THERE + SAVED, "a thread that computes has ended while the run is open")
         deaths = len(events("own", "death"))  # the other worker may be there at the same time
         need(3 <= deaths <= 4, f"{deaths} deaths")
         saved_step_12()

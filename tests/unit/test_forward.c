@@ -165,7 +165,7 @@ static void options_are_checked(void **state) {
         const char *words;
     } rows[] = {
         {{.device = "gpu"}, "no device \"gpu\""},
-        {{.steps = 1, .epochs = 1}, "both"},
+        {{.steps = 1, .epochs = 2}, "both"},
         {{.batch = -1}, "batch is -1"},
         {{.lanes = 99}, "99 lanes"},
         {{.optimizer = {.name = "sdg"}}, "no optimizer \"sdg\""},

@@ -461,8 +461,8 @@ static void tokenizer_from_outside(void **state) {
     put("a", "abcd");
     assert_null(data_open(spec("a", ",length=2,tokenizer=bytes"), NULL, 1, "bytes", NULL));
     assert_message("the tokenizer is given twice, here and by --tokenizer");
-    assert_null(data_open("synthetic", NULL, 1, "bytes", NULL));
-    assert_message("a tokenizer (--tokenizer bytes) applies only to text");
+    assert_null(data_open("synthetic", NULL, 1, "gpt2:b", NULL));
+    assert_message("a tokenizer (--tokenizer gpt2:b) applies only to text");
     assert_null(data_open(spec("a", ",length=2"), NULL, 1, "byte", NULL));
     assert_message("tokenizer 'byte': unknown kind");
     tri_data *d = data_open(spec("a", ",length=2"), NULL, 1, "bytes", NULL);
