@@ -131,6 +131,9 @@ static void copy_all(struct copier *c) {
             graph_put_output(to, g->output[i].name, c->here[g->output[i].tensor->id],
                              g->output[i].metric);
     if (g->loss) to->loss = c->here[g->loss->id];
+    if (!c->evaluation) to->used = g->used;
+    if (to->used.loss_scale)
+        to->used.loss_scale = arena_copy(&to->arena, to->used.loss_scale);
     to->lr = g->lr;
     to->schedule = g->schedule ? arena_copy(&to->arena, g->schedule) : NULL;
     for (size_t i = 0; i < g->n_settings; i++) {
