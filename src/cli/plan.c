@@ -9,11 +9,11 @@
 #include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/visit.h"
-#include "run/open.h"
-#include "run/run.h"
 #include "dev/dev.h"
 #include "plan/passes.h"
 #include "plan/strategy.h"
+#include "run/open.h"
+#include "run/run.h"
 
 struct own {
     const char *model; /* null: the plan's own */
@@ -65,10 +65,13 @@ static tri_status check_strategies(const struct plan_file *p, const char *path,
 }
 
 static void show_plan(const struct plan_file *p, struct text *out) {
-    static const char *const names[] = {"grain", "placement"};
     plan_print(p, out);
     text_add(out, "\n");
     show_counts(p, out);
+}
+
+static void show_edited(const struct plan_file *p, struct text *out) {
+    static const char *const names[] = {"grain", "placement"};
     for (int i = 0; i < PLAN_PARTS; i++)
         if (plan_is_edited(p, (enum plan_part)i))
             text_add(out, "%s: edited, the file does not have the hash of its lines\n", names[i]);
@@ -90,6 +93,7 @@ static tri_status show(char **word, struct cli_arguments *a, struct text *out) {
     tri_status status = plan_read(word[0], &p);
     if (status) return status;
     show_plan(&p, out);
+    show_edited(&p, out);
     status = check_strategies(&p, word[0], a);
     plan_free(&p);
     return status;
