@@ -64,6 +64,14 @@ static tri_status check_options(const tri_options *o) {
     return !status && o->save_plan ? outfile_check(o->save_plan) : status;
 }
 
+/* A source that a program brings takes the place of what these name. */
+static tri_status check_source(const tri_options *o) {
+    if (!o->source || !(o->data || o->tokenizer)) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s %s has no effect: the program has a source of its own "
+                     "(tri_options.source)", o->data ? "--data" : "--tokenizer",
+                     o->data ? o->data : o->tokenizer);
+}
+
 /* Sets the options that the plan states. */
 static tri_status take_plan(tri_run *run) {
     if (!run->options.plan) return TRI_OK;
@@ -284,6 +292,7 @@ static tri_status open_run(tri_run *run) {
     run->holds_pipes = !o->forward;
     if (run->holds_pipes) pipes_hold();
     run->executor->at(run, CREW_AT_COMPILE, -1);
+    if (!status) status = check_source(o);
     if (!status) status = plan_run(run);
     if (!status && o->ckpt) status = checkpoint_prepare(o->ckpt);
     if (!status) crash_add_team(run);
@@ -317,7 +326,7 @@ void run_leave_nothing(tri_options *o) {
     o->save = o->save_plan = o->ckpt = o->eval_data = o->best = o->out = o->on_event = NULL;
     o->save_every = o->keep = o->keep_every = o->metrics_every = o->eval_every = o->early_stop = 0;
     o->save_minutes = o->early_stop_change = o->max_time = 0;
-    o->resume = false;
+    o->resume = o->changed = o->partial = false;
     o->eval_source = NULL;
     if (!o->load) o->ckpt_key = NULL;
     o->quiet = true;
