@@ -202,10 +202,14 @@ static int supervise(struct agent *a) {
 }
 
 static int print_audit(struct agent *a, int code) {
-    unsigned long long lanes = atomic_load(&a->head->audited);
-    if (a->launch->audit > 0 && !code)
-        agent_print(a, "audit: %llu %s were computed twice, and agree bit for bit where they could "
-                    "be compared", lanes, a->head->audit_legs > 1 ? "legs" : "lanes");
+    unsigned long long n = atomic_load(&a->head->audited);
+    const char *what = a->head->audit_legs > 1 ? "leg" : "lane";
+    if (a->launch->audit > 0 && !code && n)
+        agent_print(a, "audit: %llu %s%s computed twice, bit for bit the same", n, what,
+                    n == 1 ? " was" : "s were");
+    else if (a->launch->audit > 0 && !code)
+        agent_print(a, "audit: no %s was computed twice: --audit %g chose none, or no worker was "
+                    "left that had not computed it", what, a->launch->audit);
     return code;
 }
 
