@@ -77,7 +77,7 @@ struct crew_thread {
     atomic_int leg;                              /* of the lane; -1: the lane is one piece */
     atomic_int item;                             /* index in the table of names; -1: none */
     _Atomic uint32_t step;
-    atomic_int waits_for, waits_part;            /* enum crew_for; its part */
+    _Atomic uint64_t waits_for;                  /* enum crew_for, times 2^32, plus its part */
     _Atomic int64_t lane_began;                  /* when it began its lane; 0: it computes none */
     _Atomic int64_t lane_time;                   /* average time of a lane; 0: not known */
     _Atomic int64_t pure_time;                   /* the same, without waiting for samples */

@@ -45,7 +45,7 @@ static void add_task(const struct agent *a, int first, struct text *out) {
     const struct crew_head *h = a->head;
     claim_word *word = (claim_word *)(a->recovery.base + h->tasks);
     uint32_t step = (uint32_t)atomic_load(&h->opened);
-    int task = first < 0 ? 0 : first;
+    int task = first;
     while (task < h->n_tasks - 1 && claim_look(&word[task], step).state == CLAIM_DONE) task++;
     struct claim c = claim_look(&word[task], step);
     text_add(out, "task %d of the update", task);
@@ -84,12 +84,13 @@ static void add_member(const struct group *g, int threads, struct text *out) {
 static void add_cause(const struct agent *a, int place, const struct crew_thread *t,
                       struct text *out) {
     struct crew_head *h = a->head;
-    int part = atomic_load(&t->waits_part), what = atomic_load(&t->waits_for);
+    const uint64_t waits_for = atomic_load(&t->waits_for);
+    const int what = (int)(waits_for >> 32), part = (int)(uint32_t)waits_for;
     bool in_group = part >= 0 && part < h->n_groups;
     struct group g = in_group ? crew_group(h, a->recovery.base, part) : (struct group){0};
     if (atomic_load(&t->at) != CREW_AT_WAIT) text_add(out, "other threads of its worker");
-    else if (what == CREW_FOR_LANES) add_lane(a, part, out);
-    else if (what == CREW_FOR_TASKS) add_task(a, part, out);
+    else if (what == CREW_FOR_LANES && part >= 0 && part < 2) add_lane(a, part, out);
+    else if (what == CREW_FOR_TASKS && part >= 0 && part < h->n_tasks) add_task(a, part, out);
     else if (what == CREW_FOR_ORDER && in_group) add_captain(&g, out);
     else if (what == CREW_FOR_QUIET && in_group) add_busy(&g, place, out);
     else if (what == CREW_FOR_MEMBERS && in_group) add_member(&g, h->threads, out);

@@ -37,8 +37,8 @@ void worker_note(struct thread_context *me, enum crew_at at, int lane, int item)
 }
 
 void worker_note_wait(struct thread_context *me, enum crew_for what, int part) {
-    atomic_store_explicit(&me->shared->waits_for, (int)what, memory_order_relaxed);
-    atomic_store_explicit(&me->shared->waits_part, part, memory_order_relaxed);
+    const uint64_t waits_for = (uint64_t)what << 32 | (uint32_t)part;
+    atomic_store_explicit(&me->shared->waits_for, waits_for, memory_order_relaxed);
     worker_note(me, CREW_AT_WAIT, -1, -1);
 }
 
