@@ -446,7 +446,7 @@ tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
     c->resumed = run->executor->base(run); /* by another process */
     state_options(&c->options, run);
     if (!o->ckpt || !run->executor->writes(run)) return TRI_OK;
-    tri_status status = state_check_scalars(run->executable);
+    tri_status status = state_check(run);
     if (!status) status = lock(c, run);
     if (!status) status = checkpoint_check_form(o->ckpt, c->key);
     if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* files of writers that died */

@@ -96,7 +96,30 @@ void state_options(struct checkpoint_options *out, const tri_run *run) {
         add_text(out, text[i].name, text[i].value ? text[i].value : text[i].usual);
 }
 
-tri_status state_check_scalars(const struct machine *m) {
+/* A resume compares texts, so none may be cut off. */
+static tri_status check_texts(const tri_run *run) {
+    const tri_options *o = &run->options;
+    const struct {
+        const char *name, *value;
+    } text[] = {{"--tokenizer", o->tokenizer},
+                {"--schedule", o->optimizer.schedule},
+                {"--passes", o->passes},
+                {"--loss-scale", o->optimizer.loss_scale}};
+    char order[CHECKPOINT_TEXT];
+    describe_order(run, order);
+    if (strlen(order) + 1 == sizeof order)
+        return base_fail(TRI_USAGE, "--sampler, --subset, --share and --tail are too long for a "
+                         "checkpoint (--ckpt): %s...; use shorter paths", order);
+    for (size_t i = 0; i < COUNT(text); i++)
+        if (text[i].value && strlen(text[i].value) >= CHECKPOINT_TEXT)
+            return base_fail(TRI_USAGE, "%s has %zu bytes; in a checkpoint (--ckpt) it can have "
+                             "%d: use a shorter path", text[i].name, strlen(text[i].value),
+                             CHECKPOINT_TEXT - 1);
+    return TRI_OK;
+}
+
+tri_status state_check(const tri_run *run) {
+    const struct machine *m = run->executable;
     if (m->n_scalars > CHECKPOINT_MOST_SCALARS)
         return base_fail(TRI_USAGE, "the network has %d scalars; a checkpoint (--ckpt) can have %d",
                          m->n_scalars, CHECKPOINT_MOST_SCALARS);
@@ -105,7 +128,7 @@ tri_status state_check_scalars(const struct machine *m) {
             return base_fail(TRI_USAGE, "the name of scalar \"%s\" has %zu bytes; in a checkpoint "
                              "(--ckpt) it can have %d", m->scalar[i].name,
                              strlen(m->scalar[i].name), CHECKPOINT_TEXT - 1);
-    return TRI_OK;
+    return check_texts(run);
 }
 
 void state_describe(struct checkpoint_state *s, const tri_run *run) {
@@ -128,7 +151,7 @@ void state_describe(struct checkpoint_state *s, const tri_run *run) {
         base_format(s->metric, sizeof s->metric, "%s", run->policy->metric);
         s->policy_state = run->policy->is;
     }
-    for (int i = 0; i < run->executable->n_scalars; i++) { /* see state_check_scalars */
+    for (int i = 0; i < run->executable->n_scalars; i++) { /* see state_check */
         const struct run_scalar *from = &run->executable->scalar[i];
         struct checkpoint_scalar *to = &s->scalar[s->n_scalars++];
         base_format(to->name, sizeof to->name, "%s", from->name);
@@ -297,7 +320,7 @@ static tri_status no_fit(const char *folder, bool optimizer, const tri_run *run)
     return base_fail(TRI_USAGE, "%s was made with another %s, and --resume needs the same; to go "
                      "on with what fits: --changed; to start a new run with its weights: --load "
                      "%s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt", folder,
-                     optimizer ? "--optimizer" : "model", folder,
+                     optimizer ? "--optimizer, --loss-scale or --amp-type" : "model", folder,
                      run->checkpointer->key ? CHECKPOINT_SEALED : "",
                      optimizer ? "" : " --partial");
 }
@@ -377,6 +400,7 @@ static tri_status resume_from(const char *folder, const struct checkpoint_state 
         take_state(folder, s, run);
         status = warn_other_plan(folder, s, run);
     }
+    other |= s->lanes != run_lanes(run);
     if (!status && run->options.changed && whole && !other && !d.required.size)
         fprintf(stderr, "trireme: --changed: %s has the same network, data and optimizer\n",
                 folder);

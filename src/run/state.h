@@ -6,8 +6,8 @@
 #include "checkpoint/checkpoint.h"
 #include "run/run.h"
 
-/* Whether a checkpoint has place for them. */
-tri_status state_check_scalars(const struct machine *m);
+/* Fails if a checkpoint has no room for all scalars, or for a text that a resume compares. */
+tri_status state_check(const tri_run *run);
 void state_describe(struct checkpoint_state *s, const tri_run *run);
 /* The options that may be changed when a run resumes, and that change its results. The number of
  * steps, which is last, matters only if the schedule ends with it. */
