@@ -461,8 +461,10 @@ static tri_status unused_part(const struct making *k, const struct strategy_line
 
 static tri_status check_used(const struct making *k) {
     const struct mesh *m = &k->s->mesh;
+    bool maybe = false;
     for (size_t i = 0; i < k->lines.n; i++) {
         const struct strategy_line *l = &k->lines.line[i];
+        maybe |= l->maybe;
         if (!l->used && !l->maybe) return matches_nothing(k, l);
         for (int p = 0; l->kind == SETTING_STRATEGY && !l->maybe && p < l->n_parts; p++)
             if (!l->part[p].used) return unused_part(k, l, &l->part[p]);
@@ -471,9 +473,10 @@ static tri_status check_used(const struct making *k) {
         if (k->used[i] || k->n_tuples || k->s->unset == UNSET_BATCH) continue;
         struct text mesh = {0};
         mesh_print(m, &mesh);
-        base_fail(TRI_USAGE, "nothing uses the axis %s of the mesh %s: no strategy or layout names "
-                  "it for an operator of this network (tri_strategy, tri_layout, --strategy; or "
+        base_fail(TRI_USAGE, "nothing uses the axis %s of the mesh %s: no strategy or layout %s it "
+                  "for an operator of this network (tri_strategy, tri_layout, --strategy; or "
                   "--unset batch)%s", m->axis[i].name, mesh.data ? mesh.data : "",
+                  maybe ? "that fits, also after `maybe`, splits" : "names",
                   k->numbered ? "; a mesh that is a number is for the tuples of tri_shard" : "");
         text_free(&mesh);
         return TRI_USAGE;
