@@ -179,7 +179,7 @@ tri_status tri_save(const tri_run *run, const char *path) {
 /* Reads t in pieces, and with `writes` sets the entry to it. */
 static tri_status load_entry(tri_run *run, const struct stored *e, const struct safetensors *file,
                              const struct safetensors_entry *t, bool writes) {
-    char read[PIECE], converted[PIECE];
+    _Alignas(64) char read[PIECE], converted[PIECE];
     const size_t size = tri_type_size(e->spec.type), most = PIECE / sizeof(double);
     const size_t count = (size_t)tri_shape_count(&e->spec.shape);
     tri_status status = TRI_OK;

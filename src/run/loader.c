@@ -16,7 +16,6 @@
 
 #define PIECE_BYTES 65536 /* a smaller piece is not worth a claim */
 #define AT_ONCE 32        /* samples whose indices are taken from the sampler at a time */
-#define PAGE ((size_t)4096)
 #define SLOW 200e-6       /* reading ahead pays if a fetch takes so many seconds */
 #define SLOW_STEPS 3      /* consecutive slow fetches to start with; the first are always slow */
 
@@ -258,8 +257,9 @@ static tri_status read_own(struct loader *l, const struct loader_request *r, cha
     size_t most = 0;
     for (int i = 0; i < l->run->n_executables; i++)
         if (l->run->executable[i].buffer_bytes > most) most = l->run->executable[i].buffer_bytes;
-    most = (most / PAGE + 1) * PAGE;
-    if (!self->own && !(self->own = aligned_alloc(PAGE, most)))
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    most = (most / page + 1) * page;
+    if (!self->own && !(self->own = aligned_alloc(page, most)))
         return base_no_memory("samples that another reader is late with");
     madvise(self->own, most, MADV_DONTNEED); /* so only a lane's rows take memory */
     *buffer = self->own;
