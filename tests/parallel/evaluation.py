@@ -156,7 +156,7 @@ def one_dies():
     """A worker dies during an evaluation: the reporter, whose evaluation another worker repeats
     and decides the same; or a helper."""
     words = LONG + ["--steps", "24", "--best", "loss", "--keep", "1", "--eval-data",
-                    "synthetic:size=30000"]
+                    "synthetic:size=12000"]
     fresh()
     plain = trireme("train", *words, "--ckpt", "ck", "--out", "plain")
     kept = sorted(os.listdir("ck"))
@@ -263,7 +263,7 @@ def broken_off():
     """A run that is asked to end during an evaluation ends soon; after the resumption it repeats
     that evaluation first."""
     words = LONG + ["--steps", "6"]
-    words += ["--quiet", "--eval-data", "synthetic:size=20000", "--eval-every", "1", "--best",
+    words += ["--quiet", "--eval-data", "synthetic:size=8000", "--eval-every", "1", "--best",
               "loss", "--keep", "1"]
     # A step takes a hundredth of its evaluation's time: after the first evaluation's row the next
     # one is in progress.

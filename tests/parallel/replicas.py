@@ -125,4 +125,5 @@ CASES.update({
 
 run_cases(CASES, sys.argv[2:],
           ("deaths: a replica of two", "deaths: two replicas of two",
+           "deaths: a replica of four, a spare",
            "a follower stopped, a spare"))

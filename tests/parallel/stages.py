@@ -315,4 +315,5 @@ CASES.update({
 run_cases(CASES, sys.argv[2:],
           ("deaths: two stages", "deaths: three workers, a mesh", "the first stopped",
            "the second stopped, a spare", "the second stopped, never steals",
-           "deaths: zero-bubble", "scaled after kills"))
+           "deaths: zero-bubble", "deaths: a mesh, audited", "deaths: four stages, a spare",
+           "scaled after kills"))

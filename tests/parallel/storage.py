@@ -123,7 +123,7 @@ def unwritable():
     """A checkpoint that cannot be written is reported, and the run continues; the last one
     decides."""
     words = "lenet5 --quiet".split()
-    steps = length_for(words, 4)
+    steps = length_for(words, 1.5)
     words += ["--steps", str(steps)]
     plain = done(trireme("train", *words))
     words += ["--ckpt", "ck", "--save-every", str(max(1, steps // 40))]
