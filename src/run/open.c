@@ -64,12 +64,13 @@ static tri_status check_options(const tri_options *o) {
     return !status && o->save_plan ? outfile_check(o->save_plan) : status;
 }
 
-/* A source that a program brings takes the place of what these name. */
+/* A source of the program's, or of a model of the zoo, takes the place of what these name. */
 static tri_status check_source(const tri_options *o) {
-    if (!o->source || !(o->data || o->tokenizer)) return TRI_OK;
-    return base_fail(TRI_USAGE, "%s %s has no effect: the program has a source of its own "
-                     "(tri_options.source)", o->data ? "--data" : "--tokenizer",
-                     o->data ? o->data : o->tokenizer);
+    const bool tokens = o->tokenizer && strcmp(o->tokenizer, "bytes"); /* the default */
+    if (!o->source || !(o->data || tokens)) return TRI_OK;
+    return base_fail(TRI_USAGE, "%s %s has no effect: the program or the model has a source of "
+                     "samples of its own (tri_options.source)",
+                     o->data ? "--data" : "--tokenizer", o->data ? o->data : o->tokenizer);
 }
 
 /* Sets the options that the plan states. */
@@ -326,7 +327,7 @@ void run_leave_nothing(tri_options *o) {
     o->save = o->save_plan = o->ckpt = o->eval_data = o->best = o->out = o->on_event = NULL;
     o->save_every = o->keep = o->keep_every = o->metrics_every = o->eval_every = o->early_stop = 0;
     o->save_minutes = o->early_stop_change = o->max_time = 0;
-    o->resume = o->changed = o->partial = false;
+    o->resume = o->changed = false;
     o->eval_source = NULL;
     if (!o->load) o->ckpt_key = NULL;
     o->quiet = true;

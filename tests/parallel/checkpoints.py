@@ -451,7 +451,6 @@ def two_phases():
 OTHERWISE = """--shuffle off; --sampler sequential; --subset 0:512; --share 1/2; --tail keep;
 --batch 16; --seed 3; --optimizer nesterov; --ckpt-key key; --steps 5; --lanes 2; --lr 0.5;
 --momentum 0.5; --schedule poly; --weight-decay 0.1; --clip-norm 2; --amp O1; --amp-type f16;
---tokenizer bytes:;
 --mesh model=2 --unset batch; --device ref; --conv direct; --passes -cse; --gradients-mean off;
 --data-threads off; --on-nan warn; --max-time 100; --recompute full; --bucket 1M; --zero 1;
 --memory-limit 2G; --threads 1; --stages 1; --save-plan p; --save s; --save-every 1;
