@@ -72,16 +72,26 @@ static tri_status open_out(const char *folder, const char *file, const struct ch
     return open(f, path, c->key ? &seal : NULL);
 }
 
+/* w: nullable. */
+static tri_status write_text(const char *folder, const char *file,
+                             const struct checkpoint_content *c, const char *text,
+                             struct state_file *w, opener open) {
+    char path[4096];
+    struct outfile f = {.fd = -1};
+    tri_status status = open_out(folder, file, c, path, &f, open);
+    if (!status) status = outfile_write(&f, text, strlen(text));
+    status = outfile_close(&f, status, w ? w->hash : NULL);
+    if (w) w->bytes = f.bytes;
+    return status;
+}
+
 static tri_status write_state(const char *folder, const struct checkpoint_content *c,
                               const struct state_file *w, opener open) {
-    char path[4096];
     struct text text = {0};
-    struct outfile f = {.fd = -1};
     tri_status status = state_write(c->state, w, &text);
-    if (!status) status = open_out(folder, STATE, c, path, &f, open);
-    if (!status) status = outfile_write(&f, text.data, text.size);
+    if (!status) status = write_text(folder, STATE, c, text.data, NULL, open);
     text_free(&text);
-    return outfile_close(&f, status, NULL);
+    return status;
 }
 
 static tri_status check_form(const char *folder, const struct seal_key *key) {
@@ -111,19 +121,12 @@ static tri_status read_state(const char *folder, const struct seal_key *key,
 }
 
 tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key,
-                           int64_t step, struct safetensors **f) {
+                           int64_t step, bool header_only, struct safetensors **f) {
     const struct seal seal = {key, file, step};
     char path[4096];
     checkpoint_file(folder, file, key, path);
-    return key ? safetensors_open_sealed(path, &seal, false, f) : safetensors_open(path, f);
-}
-
-tri_status checkpoint_open_header(const char *folder, const char *file, const struct seal_key *key,
-                                  int64_t step, struct safetensors **f) {
-    const struct seal seal = {key, file, step};
-    char path[4096];
-    checkpoint_file(folder, file, key, path);
-    return key ? safetensors_open_sealed(path, &seal, true, f) : safetensors_open_header(path, f);
+    if (key) return safetensors_open_sealed(path, &seal, header_only, f);
+    return header_only ? safetensors_open_header(path, f) : safetensors_open(path, f);
 }
 
 tri_status checkpoint_read_text(const char *folder, const char *file, const struct seal_key *key,
@@ -187,18 +190,6 @@ static tri_status write_tensors(const char *folder, const char *file,
     return status;
 }
 
-static tri_status write_text(const char *folder, const char *file,
-                             const struct checkpoint_content *c, const char *text,
-                             struct state_file *w) {
-    char path[4096];
-    struct outfile f = {.fd = -1};
-    tri_status status = open_out(folder, file, c, path, &f, outfile_open);
-    if (!status) status = outfile_write(&f, text, strlen(text));
-    status = outfile_close(&f, status, w->hash);
-    w->bytes = f.bytes;
-    return status;
-}
-
 static tri_status write_files(const char *folder, const struct checkpoint_content *c,
                               size_t *bytes) {
     struct state_file w[CHECKPOINT_FILES] = {0};
@@ -208,8 +199,9 @@ static tri_status write_files(const char *folder, const struct checkpoint_conten
     if (!status)
         status = write_tensors(folder, OPTIMIZER, c, c->entries + c->n_model, c->n_optimizer,
                                &w[1]);
-    if (!status) status = write_text(folder, CHECKPOINT_NETWORK, c, c->network, &w[2]);
-    if (!status) status = write_text(folder, CHECKPOINT_PLAN, c, c->plan, &w[3]);
+    if (!status) status = write_text(folder, CHECKPOINT_NETWORK, c, c->network, &w[2],
+                                      outfile_open);
+    if (!status) status = write_text(folder, CHECKPOINT_PLAN, c, c->plan, &w[3], outfile_open);
     if (!status) status = write_state(folder, c, w, outfile_open);
     if (!status) status = outfile_sync_directory(folder);
     for (size_t i = 0; i < COUNT(w); i++) *bytes += w[i].bytes;

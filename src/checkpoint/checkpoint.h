@@ -121,12 +121,9 @@ const struct seal_key *checkpoint_key(const char *folder, const struct seal_key 
  * their hashes in it, the step by the folder's name. Every reader calls this first. */
 tri_status checkpoint_verify(const char *folder, const struct seal_key *key,
                              struct checkpoint_state *state);
-/* Opens one of the two tensor files; step: from its state. */
+/* Opens one of the two tensor files; step: from its state. header_only: for safetensors_read. */
 tri_status checkpoint_open(const char *folder, const char *file, const struct seal_key *key,
-                           int64_t step, struct safetensors **f);
-/* The same, for safetensors_read. */
-tri_status checkpoint_open_header(const char *folder, const char *file, const struct seal_key *key,
-                                  int64_t step, struct safetensors **f);
+                           int64_t step, bool header_only, struct safetensors **f);
 /* Reads one of the two texts, with a zero after it; *text is freed with free(). */
 tri_status checkpoint_read_text(const char *folder, const char *file, const struct seal_key *key,
                                 int64_t step, char **text);

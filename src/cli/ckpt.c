@@ -121,7 +121,7 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
         text_add(out, "scalar %s %.9g\n", s.scalar[i].name, (double)s.scalar[i].value);
     for (int i = 0; i < CHECKPOINT_TENSORS && !status; i++) {
         struct safetensors *f;
-        status = checkpoint_open_header(folder, checkpoint_files[i], key, s.step, &f);
+        status = checkpoint_open(folder, checkpoint_files[i], key, s.step, true, &f);
         if (status) break;
         show_tensors(checkpoint_files[i], f, out);
         safetensors_close(f);
@@ -212,7 +212,8 @@ static tri_status compare_file(const char *name, const struct side side[2], size
     struct text list = {0};
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++)
-        status = checkpoint_open(side[i].folder, name, side[i].key, side[i].state.step, &f[i]);
+        status = checkpoint_open(side[i].folder, name, side[i].key, side[i].state.step, false,
+                                 &f[i]);
     if (!status) {
         size_t n = compare(f[0], f[1], &list);
         *differ += n;

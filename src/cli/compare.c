@@ -61,7 +61,7 @@ static tri_status compare_file(struct pair *p, const char *const folder[2], cons
     tri_status status = TRI_OK;
     for (int i = 0; i < 2 && !status; i++)
         status = checkpoint_open(folder[i], file, checkpoint_key(folder[i], p->key), p->step,
-                                 &f[i]);
+                                 false, &f[i]);
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; !status && i < f[k]->n && !p->out->size; i++) {
             const struct safetensors_entry *a = &f[k]->entry[i];

@@ -209,6 +209,10 @@ static void compare_options(const struct checkpoint_state *s, const tri_run *run
     if (s->data_size != tri_data_size(run->data))
         text_add(r, "%s%lld samples (this run has %lld)", r->size ? ", " : "",
                  (long long)s->data_size, (long long)tri_data_size(run->data));
+    if (s->lanes != run_lanes(run) && graph_per_lane(run->model))
+        text_add(r, "%s--lanes %lld (this run has %lld), which are part of the loss, as the "
+                 "network reduces samples per lane", r->size ? ", " : "", (long long)s->lanes,
+                 (long long)run_lanes(run));
     if (strcmp(there, order))
         text_add(r, "%s%s (this run has %s)", r->size ? ", " : "",
                  *there ? there : "no --sampler or the like", *order ? order : "none");
@@ -256,17 +260,6 @@ static tri_status check_network(const char *folder, const struct checkpoint_stat
     text_free(&how);
     free(was);
     return status;
-}
-
-/* A loss that has a part per lane changes with their number. */
-static tri_status check_lanes(const char *folder, const struct checkpoint_state *s,
-                              const tri_run *run) {
-    bool same = s->lanes == run_lanes(run) || !graph_per_lane(run->model);
-    if (same || run->options.changed) return TRI_OK;
-    return base_fail(TRI_USAGE, "%s was made with %lld lanes, and this run has %lld: the network "
-                     "reduces samples per lane, so lanes are part of its loss; give --lanes %lld, "
-                     "or go on with another loss: --changed", folder, (long long)s->lanes,
-                     (long long)run_lanes(run), (long long)s->lanes);
 }
 
 /* Only a warning, as the same data may have another name. */
@@ -336,7 +329,7 @@ static tri_status load_files(const char *folder, const struct checkpoint_state *
         bool fits;
         struct safetensors *file;
         checkpoint_file(folder, name, run->checkpointer->key, path);
-        status = checkpoint_open_header(folder, name, run->checkpointer->key, s->step, &file);
+        status = checkpoint_open(folder, name, run->checkpointer->key, s->step, true, &file);
         if (!status) status = access_resume(run, file, path, i == 1, &fits);
         if (!status && !fits && !run->options.changed) status = no_fit(folder, i == 1, run);
         if (!status) *whole &= fits;
@@ -390,8 +383,7 @@ static tri_status resume_from(const char *folder, const struct checkpoint_state 
     struct others d = {0};
     bool whole = true, other = false;
     compare_options(s, run, &d);
-    tri_status status = check_lanes(folder, s, run);
-    if (!status) status = check_same(folder, &d, run);
+    tri_status status = check_same(folder, &d, run);
     if (!status) status = check_network(folder, s, run, &other);
     if (!status) status = take_tensors(folder, s, run, &whole, rejects);
     if (!status) {

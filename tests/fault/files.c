@@ -86,7 +86,7 @@ static bool replace_checkpoint(const char *where, const struct seal_key *key, ui
     }
     checkpoint_path(where, state.step, folder);
     struct safetensors *file;
-    if (checkpoint_open(folder, CHECKPOINT_MODEL, key, state.step, &file)) return false;
+    if (checkpoint_open(folder, CHECKPOINT_MODEL, key, state.step, false, &file)) return false;
     float value = *(const float *)safetensors_find(file, "w")->data;
     if (state.step != 2 || state.scalar[0].value != 0.5f || (value != 2 && value != 3) ||
         (written && value != 3))
