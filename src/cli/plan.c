@@ -211,7 +211,7 @@ static void describe(struct text *out) {
 
 const struct command command_plan = {
     .name = "plan",
-    .arguments = "show FILE | diff A B [--model MODEL]",
+    .arguments = "show FILE | diff A B [--model MODEL] [-- ./program]",
     .help = "show and compare plan files (--save-plan)",
     .takes_words = "action",
     .takes_program = true,

@@ -114,6 +114,9 @@ static void unknown_model(tri_graph *g, const char *name) {
     if (ends_with(name, ".c"))
         graph_fail(g, TRI_USAGE, "\"%s\" is C: make it a shared object, FILE.so, with cc -shared "
                    "-fPIC $(pkg-config --cflags trireme)", name);
+    else if (strchr(name, '/') && !access(name, X_OK))
+        graph_fail(g, TRI_USAGE, "%s is a program: trireme run -n N -- %s trains it, and commands "
+                   "such as memory also take it after --", name, name);
     else if (nearest_name(&near))
         graph_fail(g, TRI_USAGE, "no model is called \"%s\"; do you mean %s?", name, near.name);
     else

@@ -215,7 +215,8 @@ static void compare_options(const struct checkpoint_state *s, const tri_run *run
                  (long long)run_lanes(run));
     if (strcmp(there, order))
         text_add(r, "%s%s (this run has %s)", r->size ? ", " : "",
-                 *there ? there : "no --sampler or the like", *order ? order : "none");
+                 *there ? there : "no --sampler, --subset, --share or --tail",
+                 *order ? order : "none");
 }
 
 /* Checks what must be the same for the run to continue with the same results. */
