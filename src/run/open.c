@@ -226,7 +226,7 @@ static tri_status finish_plan(tri_run *run) {
                   {PLAN_CHUNKS, run->options.chunks},
                   {PLAN_BUCKET, run->options.bucket}}; /* 0: the usual size, without a line */
     tri_status status = TRI_OK;
-    for (size_t i = 0; i < COUNT(number) && !status; i++)
+    for (size_t i = 0; i < COUNT(number) && run->own_plan.name && !status; i++)
         if (number[i].is) status = plan_add_number(&run->own_plan, number[i].key, number[i].is);
     return status;
 }
@@ -265,7 +265,8 @@ static tri_status plan_run(tri_run *run) {
     run->executor->place(run, &place);
     if (!status) status = fit_settle(run);
     if (!status) status = executables_keep(run);
-    if (!status) status = plan_make(run->model, o, &run->own_plan); /* of the network as written */
+    const bool planned = o->save_plan || o->ckpt || visit_is_on();
+    if (!status && planned) status = plan_make(run->model, o, &run->own_plan); /* as written */
     if (!status && o->ckpt && !(run->network = tri_graph_print(run->model))) status = base_last();
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;
