@@ -74,7 +74,6 @@ static tri_status compare_file(struct pair *p, const char *const folder[2], cons
 }
 
 static tri_status compare_one(struct pair *p) {
-    static const char *const files[] = {CHECKPOINT_MODEL, CHECKPOINT_OPTIMIZER};
     char path[2][4096];
     const char *const folder[2] = {path[0], path[1]};
     tri_status status = TRI_OK;
@@ -83,8 +82,8 @@ static tri_status compare_one(struct pair *p) {
         checkpoint_path(p->directory[i], p->step, path[i]);
         status = checkpoint_verify(path[i], checkpoint_key(path[i], p->key), &s);
     }
-    for (size_t i = 0; i < COUNT(files) && !status && !p->out->size; i++)
-        status = compare_file(p, folder, files[i]);
+    for (int i = 0; i < CHECKPOINT_TENSORS && !status && !p->out->size; i++)
+        status = compare_file(p, folder, checkpoint_files[i]);
     return status;
 }
 

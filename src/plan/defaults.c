@@ -6,6 +6,9 @@
 
 #include "base/base.h"
 
+#define FIELD_BYTES sizeof(int64_t)
+_Static_assert(sizeof(const char *) == FIELD_BYTES, "texts and counts have the same size");
+
 /* Values that override something, such as stages 1 or schedule "constant", which may replace those
  * of the network, are no defaults. */
 static const struct {
@@ -37,11 +40,8 @@ void defaults_forget(tri_options *o) {
 
 void defaults_restore(tri_options *o, const tri_options *before) {
     for (size_t i = 0; i < COUNT(defaults); i++) {
-        const char *const *text = (const char *const *)((const char *)before + defaults[i].at);
-        const int64_t *count = (const int64_t *)((const char *)before + defaults[i].at);
-        const char **to_text = (const char **)((char *)o + defaults[i].at);
-        int64_t *to_count = (int64_t *)((char *)o + defaults[i].at);
-        if (defaults[i].text && !*to_text) *to_text = *text;
-        if (!defaults[i].text && !*to_count) *to_count = *count;
+        char *to = (char *)o + defaults[i].at;
+        if (!memcmp(to, &(int64_t){0}, FIELD_BYTES))
+            memcpy(to, (const char *)before + defaults[i].at, FIELD_BYTES);
     }
 }

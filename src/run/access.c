@@ -159,7 +159,6 @@ void tri_hash(const tri_run *run, char weights[65], char state[65]) {
 tri_status tri_save(const tri_run *run, const char *path) {
     if (!run) return TRI_FAILED;
     if (run->passed) return TRI_OK;
-    CHECK(run->dev->space == SPACE_HOST);
     struct safetensors_entry *entries = calloc(run->store.n + 1, sizeof *entries);
     if (!entries) return base_no_memory(path);
     size_t n = 0;

@@ -92,7 +92,7 @@ static void test_work(void **state) {
     tri_graph_free(g);
 }
 
-/* One rank is no pipeline; whoever asks for it is told. */
+/* One rank is no pipeline: a run that asks for one prints a line. */
 static void test_one_rank(void **state) {
     (void)state;
     for (int chunks = 2; chunks <= 4; chunks += 2) {
