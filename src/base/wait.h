@@ -26,7 +26,8 @@ enum wait_kind {
 int64_t wait_late(int64_t slowest);
 
 #ifdef TRIREME_POINTS
-/* For tests: after each sleep, whether the thread shall sleep on for ever. Nullable. */
+/* For tests: after each sleep, whether the thread shall sleep on for ever. Nullable; if set, threads
+ * sleep at once. */
 extern bool (*wait_loses)(void);
 #endif
 
