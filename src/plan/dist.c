@@ -382,7 +382,7 @@ static tri_status dist_node(struct maker *m, const tri_node *n) {
         if (!factors_of(n, &c.f)) return base_last();
         c.has_factors = true;
         if (!n->backward) status = strategies_ask(m->s, n, &c.f, ask);
-        strategies_ask_layout(m->s, n, ask);
+        strategies_ask_layout(m->s, n->out, ask);
     }
     for (c.axis = 0; c.axis < m->mesh->n && !status; c.axis++) {
         status = decide(&c, &ask[c.axis]);

@@ -568,9 +568,9 @@ bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[
     return l;
 }
 
-void strategies_ask_layout(const struct strategies *s, const tri_node *n,
+void strategies_ask_layout(const struct strategies *s, const tri_tensor *t,
                            struct ask ask[MESH_MOST_AXES]) {
-    const struct strategy_layout *l = layout_of(s, n->out);
+    const struct strategy_layout *l = layout_of(s, t);
     for (int a = 0; l && a < s->mesh.n; a++)
         if (ask[a].kind == ASK_NOTHING && l->dim[a] >= 0)
             ask[a] = (struct ask){

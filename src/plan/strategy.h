@@ -48,8 +48,8 @@ tri_status strategies_ask(const struct strategies *s, const tri_node *n, const s
 bool strategies_find(const struct strategies *s, const tri_node *n,
                      struct ask ask[MESH_MOST_AXES]);
 
-/* Adds the layout of the node's first result, along axes of which nothing else is said. */
-void strategies_ask_layout(const struct strategies *s, const tri_node *n,
+/* Adds the layout of t, a result of a node, along axes of which nothing else is said. */
+void strategies_ask_layout(const struct strategies *s, const tri_tensor *t,
                            struct ask ask[MESH_MOST_AXES]);
 
 /* A mesh splits what lanes compute. Refuses strategies and layouts that name only operators outside
