@@ -174,26 +174,11 @@ bool visit_opens(const tri_graph *g, const tri_options *o) {
     _exit(handed->code);
 }
 
-static tri_graph *copy(const tri_graph *g, int64_t batch) {
-    tri_graph *to = graph_rebatch(g, batch, g->lanes, false);
-    if (!to) return NULL;
-    graph_number_like(to, g);
-    if (g->spec) to->spec = arena_copy(&to->arena, g->spec);
-    for (int i = 0; i < g->n_shorter; i++) {
-        const struct graph_shorter *s = &g->shorter[i];
-        tri_graph *other = copy(s->g, s->g->batch);
-        if (other) to->shorter[to->n_shorter++] = (struct graph_shorter){s->length, other};
-    }
-    if (to->n_shorter == g->n_shorter) return to;
-    tri_graph_free(to);
-    return NULL;
-}
-
 tri_graph *visit_graph(tri_options *o) {
     const tri_options *theirs = &visit_opened->options;
     const tri_graph *g = visit_opened->g;
     bool unused = o->forward && o->batch == theirs->batch; /* a run ignores it, too */
-    tri_graph *to = copy(g, o->batch && !unused ? o->batch : g->batch);
+    tri_graph *to = graph_duplicate(g, o->batch && !unused ? o->batch : g->batch);
     if (to) o->batch = to->batch;
     o->source = o->data == theirs->data ? theirs->source : NULL;
     o->eval_source = o->eval_data == theirs->eval_data ? theirs->eval_source : NULL;

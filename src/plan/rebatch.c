@@ -188,6 +188,21 @@ tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool 
     return NULL;
 }
 
+tri_graph *graph_duplicate(const tri_graph *g, int64_t batch) {
+    tri_graph *to = graph_rebatch(g, batch, g->lanes, false);
+    if (!to) return NULL;
+    graph_number_like(to, g);
+    if (g->spec) to->spec = arena_copy(&to->arena, g->spec);
+    for (int i = 0; i < g->n_shorter; i++) {
+        const struct graph_shorter *s = &g->shorter[i];
+        tri_graph *other = graph_duplicate(s->g, s->g->batch);
+        if (other) to->shorter[to->n_shorter++] = (struct graph_shorter){s->length, other};
+    }
+    if (to->n_shorter == g->n_shorter) return to;
+    tri_graph_free(to);
+    return NULL;
+}
+
 tri_status rebatch_check_groups(const tri_graph *g) {
     for (size_t i = 0; i < g->n_nodes; i++) {
         const tri_node *n = g->node[i];

@@ -10,6 +10,10 @@
  * that only they need are left out. Null with a message. */
 tri_graph *graph_rebatch(const tri_graph *g, int64_t batch, int64_t lanes, bool evaluation);
 
+/* The network with all that belongs to it: the numbers in names, the specification, networks for
+ * shorter samples, which keep their batch. Null with a message. */
+tri_graph *graph_duplicate(const tri_graph *g, int64_t batch);
+
 /* Whether each group of a batch norm has at least two values, of which training takes the variance.
  * A network that only runs forward needs none. TRI_USAGE: a group has fewer. */
 tri_status rebatch_check_groups(const tri_graph *g);

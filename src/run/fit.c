@@ -13,6 +13,7 @@
 #include "crew/head.h"
 #include "data/data.h"
 #include "machine/budget.h"
+#include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "plan/stages.h"
 #include "run/evaluate.h"
@@ -30,7 +31,6 @@ struct candidate {
 
 struct fit {
     tri_run *run;
-    char *text[1 + GRAPH_MOST_SHORTER]; /* of the network, and of those for shorter samples */
     struct crew_size size;
     struct candidate *c;
     size_t n, capacity;
@@ -129,23 +129,6 @@ static const char *chosen(const tri_run *run, const char *patterns) {
     return recompute_is_asked(run->model) ? NULL : "none";
 }
 
-static tri_graph *network(const struct fit *f) {
-    const tri_graph *model = f->run->model;
-    tri_graph *g = tri_graph_parse(f->text[0], strlen(f->text[0]), "the network");
-    if (g) g->spec = model->spec;
-    for (int i = 0; g && i < model->n_shorter; i++) {
-        const char *text = f->text[1 + i];
-        tri_graph *other = tri_graph_parse(text, strlen(text), "a network for shorter samples");
-        if (other) {
-            g->shorter[g->n_shorter++] = (struct graph_shorter){model->shorter[i].length, other};
-            continue;
-        }
-        tri_graph_free(g);
-        g = NULL;
-    }
-    return g;
-}
-
 /* Until it is set back to what is returned, no run frees the data. */
 static bool lend(tri_data *d, bool kept) {
     bool before = d && d->kept;
@@ -159,7 +142,7 @@ static tri_status try(const struct fit *f, const char *patterns, double *bytes) 
     tri_run *own = f->run;
     tri_options o = own->options;
     tri_data *data = own->data ? own->data : o.source, *eval = own->policy->data;
-    tri_graph *g = network(f);
+    tri_graph *g = graph_duplicate(own->model, own->model->batch);
     if (!g) return base_last();
     o.recompute = chosen(own, patterns);
     o.memory_limit = 0;
@@ -234,12 +217,13 @@ static tri_status compare(struct fit *f, char *patterns, double *least) {
     return status;
 }
 
-/* All blocks together: what several of them keep is not saved by one of them alone. */
-static char *blocks(const struct fit *f) {
+/* The patterns of all blocks. */
+static tri_status blocks(const struct fit *f, char **patterns) {
     struct fit all = {.run = f->run};
-    char *patterns = list(&all, true) ? NULL : first(&all, all.n);
+    tri_status status = list(&all, true);
+    *patterns = status ? NULL : first(&all, all.n);
     forget(&all);
-    return patterns;
+    return status || *patterns ? status : base_no_memory("--recompute");
 }
 
 static tri_status choose(struct fit *f, double limit) {
@@ -247,11 +231,13 @@ static tri_status choose(struct fit *f, double limit) {
     tri_status status = try(f, NULL, &none);
     if (status || none <= limit) return status;
     status = list(f, false);
-    char *every = status ? NULL : first(f, f->n);
+    char *all = NULL, *every = status ? NULL : first(f, f->n);
     if (!status) status = measure(f, none);
     if (!status) status = fewest(f, limit);
     if (!status) status = try(f, f->run->fit, &with);
-    if (!status && with > limit) status = compare(f, blocks(f), &with);
+    /* What several blocks keep is not saved by one of them alone. */
+    if (!status && with > limit) status = blocks(f, &all);
+    if (!status && with > limit) status = compare(f, all, &with);
     if (!status && with > limit) status = compare(f, every, &with), every = NULL;
     free(every);
     if (!status && with > limit)
@@ -293,8 +279,7 @@ static tri_status settle(struct fit *f, const char *how) {
     tri_status status = TRI_OK;
     o->recompute = NULL;
     if (!strcmp(how, "full")) {
-        status = list(f, true);
-        if (!status && !(f->run->fit = first(f, f->n))) status = base_no_memory("--recompute");
+        status = blocks(f, &f->run->fit);
     } else {
         if (o->memory_limit <= 0)
             return base_fail(TRI_USAGE, "--recompute fit recomputes as little as --memory-limit "
@@ -314,11 +299,7 @@ tri_status fit_settle(tri_run *run) {
         return TRI_OK;
     }
     if (run->worker) f.size = worker_planned(run->worker);
-    bool ok = (f.text[0] = tri_graph_print(run->model));
-    for (int i = 0; i < run->model->n_shorter; i++)
-        ok &= (f.text[1 + i] = tri_graph_print(run->model->shorter[i].g)) != NULL;
-    tri_status status = ok ? settle(&f, how) : base_no_memory("--recompute");
-    for (size_t i = 0; i < COUNT(f.text); i++) free(f.text[i]);
+    tri_status status = settle(&f, how);
     forget(&f);
     return status;
 }
