@@ -228,14 +228,16 @@ static void warn_other_model(const struct safetensors *file, const char *path,
 }
 
 tri_status access_resume(tri_run *run, struct safetensors *file, const char *path, bool optimizer,
-                         bool *fits) {
+                         struct text *wrong) {
     struct import in;
     tri_status status = import_match(file, run, optimizer, true, &in);
-    *fits = !in.n_wrong;
-    if (!status && !*fits && run->options.changed)
+    if (!status && in.n_wrong && run->options.changed)
         fprintf(stderr, "trireme: %s: %zu of %zu tensors keep their values%s\n", path, in.taken,
                 file->n, in.wrong.data);
-    if (!status && (*fits || run->options.changed)) status = take(run, &in, file);
+    if (!status && in.n_wrong)
+        text_add(wrong, "%.*s%s", (int)strcspn(in.wrong.data + 2, ";"), in.wrong.data + 2,
+                 in.n_wrong > 1 ? ", ..." : "");
+    if (!status && (!in.n_wrong || run->options.changed)) status = take(run, &in, file);
     import_free(&in);
     safetensors_close(file);
     return status;

@@ -8,10 +8,11 @@
 #include "run/run.h"
 
 /* Takes the values of a checkpoint's file, and closes it. optimizer: it has the state of the
- * optimizer, not the model. *fits: every tensor fits, and none is missing; if not, with `changed`
- * takes and lists what fits, else takes nothing. path: for messages. */
+ * optimizer, not the model. If a tensor does not fit or is missing, adds the first difference to
+ * wrong; takes and lists what fits if the run has `changed`, else takes nothing. path: for
+ * messages. */
 tri_status access_resume(tri_run *run, struct safetensors *file, const char *path, bool optimizer,
-                         bool *fits);
+                         struct text *wrong);
 
 /* Computes what tri_hash does, from the store's entries one by one, in the store's order. */
 struct hashing {

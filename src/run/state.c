@@ -310,12 +310,13 @@ static void print_other_options(const char *folder, const struct checkpoint_stat
                 d->warned.data, folder, (long long)s->step + 1);
 }
 
-static tri_status no_fit(const char *folder, bool optimizer, const tri_run *run) {
-    return base_fail(TRI_USAGE, "%s was made with another %s, and --resume needs the same; to go "
-                     "on with what fits: --changed; to start a new run with its weights: --load "
-                     "%s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt", folder,
-                     optimizer ? "--optimizer, --loss-scale or --amp-type" : "model", folder,
-                     run->checkpointer->key ? CHECKPOINT_SEALED : "",
+static tri_status no_fit(const char *folder, bool optimizer, const char *wrong,
+                         const tri_run *run) {
+    return base_fail(TRI_USAGE, "%s does not fit this run's %s (%s), and --resume needs the same; "
+                     "to go on with what fits: --changed; to start a new run with its weights: "
+                     "--load %s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt",
+                     folder, optimizer ? "optimizer (--optimizer, --loss-scale, --amp-type)"
+                     : "model", wrong, folder, run->checkpointer->key ? CHECKPOINT_SEALED : "",
                      optimizer ? "" : " --partial");
 }
 
@@ -327,13 +328,15 @@ static tri_status load_files(const char *folder, const struct checkpoint_state *
     for (int i = 0; i < CHECKPOINT_TENSORS && !status; i++) {
         const char *name = checkpoint_files[i];
         char path[4096];
-        bool fits;
+        struct text wrong = {0};
         struct safetensors *file;
         checkpoint_file(folder, name, run->checkpointer->key, path);
         status = checkpoint_open(folder, name, run->checkpointer->key, s->step, true, &file);
-        if (!status) status = access_resume(run, file, path, i == 1, &fits);
-        if (!status && !fits && !run->options.changed) status = no_fit(folder, i == 1, run);
-        if (!status) *whole &= fits;
+        if (!status) status = access_resume(run, file, path, i == 1, &wrong);
+        if (!status && wrong.size && !run->options.changed)
+            status = no_fit(folder, i == 1, wrong.failed ? "out of memory" : wrong.data, run);
+        *whole &= !wrong.size;
+        text_free(&wrong);
     }
     return status;
 }

@@ -414,6 +414,10 @@ def other_network():
     again = train("mlp:hidden=8", 4, "--resume", "--changed")
     need("--changed: ck/step-000000004 has the same network" in again.err and
          done(again) == done(first), again.err)
+    scaled = train("mlp:hidden=8", 8, "--resume", "--loss-scale", "dynamic")
+    need(scaled.returncode == 2 and
+         "does not fit this run's optimizer (--optimizer, --loss-scale, --amp-type) (missing: "
+         "optimizer.good_steps f32[], ...)" in scaled.err, scaled.err)
     shutil.copytree("ck", "before", dirs_exist_ok=True)
     wide = train("mlp:hidden=16", 8, "--resume", "--changed")
     need(wide.returncode == 0 and wide.err.count("\n") <= 6 and all(t in wide.err for t in (
