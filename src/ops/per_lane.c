@@ -16,8 +16,9 @@ static tri_tensor *counting_rows(tri_tensor *x) {
     tri_shape column = TRI_SHAPE(tri_dim(x, 0));
     double each = (double)(tri_dim(x, 0) / tri_batch(g));
     for (int i = 1; i < tri_ndim(x); i++) column.dim[column.rank++] = 1;
-    tri_tensor *end = tri_scale(tri_scalar(g, "samples"), each);
-    return tri_reshape(tri_less(tri_cast(tri_arange(x), TRI_F32), end), column);
+    tri_tensor *samples = tri_cast(tri_scalar(g, "samples"), TRI_I64);
+    tri_tensor *end = tri_mul(samples, op_constant_like(each, samples));
+    return tri_reshape(tri_less(tri_arange(x), end), column);
 }
 
 static tri_tensor *reduce_rows(tri_tensor *x, const char *op) {
