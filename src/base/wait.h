@@ -26,8 +26,8 @@ enum wait_kind {
 int64_t wait_late(int64_t slowest);
 
 #ifdef TRIREME_POINTS
-/* For tests: after each sleep, whether the thread shall sleep on for ever. Nullable; if set, threads
- * sleep at once. */
+/* For tests: after each sleep, whether the thread shall sleep on for ever. Nullable; if it is set,
+ * threads sleep without spinning. */
 extern bool (*wait_loses)(void);
 #endif
 
