@@ -125,8 +125,7 @@ tri_status checkpoint_open(const char *folder, const char *file, const struct se
     const struct seal seal = {key, file, step};
     char path[4096];
     checkpoint_file(folder, file, key, path);
-    if (key) return safetensors_open_sealed(path, &seal, header_only, f);
-    return header_only ? safetensors_open_header(path, f) : safetensors_open(path, f);
+    return safetensors_open(path, &seal, header_only, f);
 }
 
 tri_status checkpoint_read_text(const char *folder, const char *file, const struct seal_key *key,

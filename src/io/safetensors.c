@@ -513,39 +513,33 @@ tri_status safetensors_parse(const void *bytes, size_t n, const char *name,
     return parse(&r, file);
 }
 
-static tri_status open_file(const char *path, bool header_only, struct safetensors **file) {
-    *file = NULL;
+static tri_status open_plain(struct reader *r, struct safetensors **file) {
     struct stat st;
-    struct reader r = {
-        .name = path, .fd = base_open(path, O_RDONLY, &st), .header_only = header_only};
-    if (r.fd < 0) return TRI_FAILED;
-    r.size = (size_t)st.st_size;
-    tri_status status = parse(&r, file);
-    if (status || !header_only) close(r.fd);
+    r->fd = base_open(r->name, O_RDONLY, &st);
+    if (r->fd < 0) return TRI_FAILED;
+    r->size = (size_t)st.st_size;
+    tri_status status = parse(r, file);
+    if (status || !r->header_only) close(r->fd);
     return status;
 }
 
-tri_status safetensors_open(const char *path, struct safetensors **file) {
-    return open_file(path, false, file);
-}
-
-tri_status safetensors_open_header(const char *path, struct safetensors **file) {
-    return open_file(path, true, file);
-}
-
-tri_status safetensors_open_sealed(const char *path, const struct seal *seal, bool header_only,
-                                   struct safetensors **file) {
+static tri_status open_sealed(struct reader *r, const struct seal *seal,
+                              struct safetensors **file) {
     char *data;
-    size_t bytes;
-    *file = NULL;
-    tri_status status = base_read_file(path, &data, &bytes);
-    if (!status && (seal->name || seal_is(data, bytes)))
-        status = seal_open(path, seal, data, &bytes);
-    struct reader r = {.name = path, .fd = -1, .bytes = (const unsigned char *)data, .size = bytes,
-                       .header_only = header_only};
-    if (!status) status = parse(&r, file);
-    if (status || !header_only) free(data);
+    tri_status status = base_read_file(r->name, &data, &r->size);
+    if (!status && (seal->name || seal_is(data, r->size)))
+        status = seal_open(r->name, seal, data, &r->size);
+    r->bytes = (const unsigned char *)data;
+    if (!status) status = parse(r, file);
+    if (status || !r->header_only) free(data);
     return status;
+}
+
+tri_status safetensors_open(const char *path, const struct seal *seal, bool header_only,
+                            struct safetensors **file) {
+    struct reader r = {.name = path, .fd = -1, .header_only = header_only};
+    *file = NULL;
+    return seal && seal->key ? open_sealed(&r, seal, file) : open_plain(&r, file);
 }
 
 const struct safetensors_entry *safetensors_find(const struct safetensors *file,

@@ -49,15 +49,13 @@ struct safetensors {
     const char *path;
 };
 
-/* Reads and checks the whole file. *file is null on failure. */
-tri_status safetensors_open(const char *path, struct safetensors **file);
-/* The same with the header only; all data pointers are null. */
-tri_status safetensors_open_header(const char *path, struct safetensors **file);
-/* The same for a sealed file (seal.h). All of it is authenticated before any of it is parsed; the
- * file is in memory meanwhile, and with `header_only` until it is closed. Also reads a file that is
- * not sealed, unless seal->name is set. */
-tri_status safetensors_open_sealed(const char *path, const struct seal *seal, bool header_only,
-                                   struct safetensors **file);
+/* Reads and checks the whole file, or its header only; then all data pointers are null. seal
+ * (nullable, and so is its key): how the file is sealed (seal.h). All of a sealed file is
+ * authenticated before any of it is parsed; it is in memory meanwhile, and with `header_only` until
+ * it is closed. With a key but no name in seal, the file need not be sealed. *file is null on
+ * failure. */
+tri_status safetensors_open(const char *path, const struct seal *seal, bool header_only,
+                            struct safetensors **file);
 /* Reads n elements of an entry, from element `first` on, of a file of which only the header was
  * read. `to` has room for n doubles if the entry is F64, and gets its spec's type. */
 tri_status safetensors_read(const struct safetensors *f, const struct safetensors_entry *e,

@@ -277,8 +277,6 @@ tri_status tri_load(tri_run *run, const char *path) {
         status = find_weights(run, path, within);
         path = within;
     }
-    if (status) return status;
-    status = any.key ? safetensors_open_sealed(path, &any, true, &file)
-                     : safetensors_open_header(path, &file);
+    if (!status) status = safetensors_open(path, &any, true, &file);
     return status ? status : load(run, file, path);
 }

@@ -41,9 +41,7 @@ tri_status weights_about(const tri_options *o, struct weights_about *out) {
         path = within;
     }
     if (!status)
-        status = key ? safetensors_open_sealed(path, &(struct seal){.key = key, .step = -1}, true,
-                                               &file)
-                     : safetensors_open_header(path, &file);
+        status = safetensors_open(path, &(struct seal){.key = key, .step = -1}, true, &file);
     if (!status) status = copy(file, MODEL, &out->model);
     if (!status) status = copy(file, PREPARED, &out->prepared);
     safetensors_close(file);

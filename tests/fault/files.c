@@ -29,7 +29,7 @@ bool replace_file(uint64_t *result) {
     char message[512];
     snprintf(message, sizeof message, "%s", tri_message());
     struct safetensors *file;
-    if (safetensors_open(path, &file)) {
+    if (safetensors_open(path, NULL, false, &file)) {
         if (!written) broken = "the file is neither the old one nor the new one";
         return false; /* one call fails, not two */
     }

@@ -241,7 +241,7 @@ static bool loop(uint64_t *result) {
                                                     .early_stop = 9))))
         return false;
     struct safetensors *file;
-    if (safetensors_open(o.save, &file)) return false;
+    if (safetensors_open(o.save, NULL, false, &file)) return false;
     for (size_t i = 0; i < file->n; i++)
         add(result, file->entry[i].data, base_spec_bytes(&file->entry[i].spec));
     safetensors_close(file);

@@ -39,7 +39,7 @@ struct safetensors *golden_open(const char *file) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder ? folder : "tests/golden/data", file);
     struct safetensors *s;
-    must(safetensors_open(path, &s), path);
+    must(safetensors_open(path, NULL, false, &s), path);
     return s;
 }
 

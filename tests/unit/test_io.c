@@ -119,7 +119,7 @@ static void round_trip(void **state) {
     assert_int_equal(safetensors_write(at("all"), all, COUNT(all), pairs, 2), TRI_OK);
     assert_int_equal(files(false), 1);
     struct safetensors *f;
-    assert_int_equal(safetensors_open(at("all"), &f), TRI_OK);
+    assert_int_equal(safetensors_open(at("all"), NULL, false, &f), TRI_OK);
     assert_int_equal(f->n, COUNT(all));
     for (size_t i = 0; i < COUNT(all); i++) {
         const struct safetensors_entry *e = &f->entry[i];
@@ -143,7 +143,7 @@ static void empty_file(void **state) {
     (void)state;
     struct safetensors *f;
     assert_int_equal(safetensors_write(at("empty"), NULL, 0, NULL, 0), TRI_OK);
-    assert_int_equal(safetensors_open(at("empty"), &f), TRI_OK);
+    assert_int_equal(safetensors_open(at("empty"), NULL, false, &f), TRI_OK);
     assert_int_equal(f->n, 0);
     assert_null(safetensors_find(f, "x"));
     safetensors_close(f);
@@ -287,7 +287,7 @@ static void in_pieces(void **state) {
     memcpy(bytes + sizeof bytes - sizeof flags, flags, sizeof flags);
     FILE *file = fopen(at("pieces"), "wb");
     assert_true(file && fwrite(bytes, sizeof bytes, 1, file) == 1 && !fclose(file));
-    assert_int_equal(safetensors_open_header(at("pieces"), &f), TRI_OK);
+    assert_int_equal(safetensors_open(at("pieces"), NULL, true, &f), TRI_OK);
     const struct safetensors_entry *d = safetensors_find(f, "d"), *b = safetensors_find(f, "b");
     double room[3];
     float value;
@@ -324,16 +324,16 @@ static void damaged_lengths(void **state) {
     assert_int_equal(fwrite("\0\0\0\x10\0\0\0\0", 1, 8, sparse), 8);
     assert_int_equal(ftruncate(fileno(sparse), 0x20000000), 0);
     assert_int_equal(fclose(sparse), 0);
-    assert_int_equal(safetensors_open(at("sparse"), &f), TRI_FAILED);
+    assert_int_equal(safetensors_open(at("sparse"), NULL, false, &f), TRI_FAILED);
     assert_message("header length 268435456 is above the limit");
 }
 
 static void unreadable(void **state) {
     (void)state;
     struct safetensors *f;
-    assert_int_equal(safetensors_open(at("missing"), &f), TRI_FAILED);
+    assert_int_equal(safetensors_open(at("missing"), NULL, false, &f), TRI_FAILED);
     assert_message("missing: No such file");
-    assert_int_equal(safetensors_open(directory, &f), TRI_FAILED);
+    assert_int_equal(safetensors_open(directory, NULL, false, &f), TRI_FAILED);
     assert_message("not a regular file");
 }
 
@@ -392,7 +392,7 @@ static void links(void **state) {
             assert_int_equal(safetensors_write(at(names[i]), all, 1, NULL, 0), TRI_OK);
             assert_true(kind_of(names[i]) == S_IFLNK && kind_of(targets[i]) == S_IFREG);
         }
-        assert_int_equal(safetensors_open(at(targets[i]), &f), TRI_OK);
+        assert_int_equal(safetensors_open(at(targets[i]), NULL, false, &f), TRI_OK);
         safetensors_close(f);
     }
     files(true);
@@ -453,7 +453,7 @@ static void full_disk(void **state) {
     assert_message("write at offset 4096");
     assert_int_equal(files(false), before);
     struct safetensors *f;
-    assert_int_equal(safetensors_open(at("kept"), &f), TRI_OK);
+    assert_int_equal(safetensors_open(at("kept"), NULL, false, &f), TRI_OK);
     assert_non_null(safetensors_find(f, "z.weight"));
     safetensors_close(f);
 }
