@@ -222,23 +222,24 @@ static void compare_options(const struct checkpoint_state *s, const tri_run *run
 /* Checks what must be the same for the run to continue with the same results. */
 static tri_status check_same(const char *folder, const struct others *d, const tri_run *run) {
     const char *what = d->required.data ? d->required.data : "other options";
+    char model[4096];
     if (!d->required.size && !d->required.failed) return TRI_OK;
     if (run->options.changed) {
         fprintf(stderr, "trireme: %s was made with %s: the new values apply\n", folder, what);
         return TRI_OK;
     }
+    checkpoint_file(folder, CHECKPOINT_MODEL, run->checkpointer->key, model);
     return base_fail(TRI_USAGE, "%s was made with %s: the run would not continue as it began; give "
                      "the same options, or go on with these: --changed, or start a new run with "
-                     "its weights: --load %s/" CHECKPOINT_MODEL "%s, and another directory with "
-                     "--ckpt", folder, what, folder,
-                     run->checkpointer->key ? CHECKPOINT_SEALED : "");
+                     "its weights: --load %s, and another directory with --ckpt", folder, what,
+                     model);
 }
 
 /* A run of another network would go on with weights that mean something else. */
 static tri_status check_network(const char *folder, const struct checkpoint_state *s,
                                 const tri_run *run, bool *other) {
     struct text how = {0};
-    char *was;
+    char *was, model[4096];
     *other = false;
     if (s->files < CHECKPOINT_FILES) {
         fprintf(stderr, "trireme: %s has format %d, without network and plan: whether they are "
@@ -250,14 +251,14 @@ static tri_status check_network(const char *folder, const struct checkpoint_stat
     if (status) return status;
     *other = graph_texts_differ(was, run->network, &how);
     const char *what = how.data ? how.data : "";
+    checkpoint_file(folder, CHECKPOINT_MODEL, run->checkpointer->key, model);
     if (*other && run->options.changed)
         fprintf(stderr, "trireme: %s was made with another network; the first difference: %s\n",
                 folder, what);
     else if (*other)
         status = base_fail(TRI_USAGE, "%s was made with another network; the first difference: %s: "
-                           "--changed continues with this one, and --load %s/" CHECKPOINT_MODEL
-                           "%s starts a new run, with another directory for --ckpt", folder, what,
-                           folder, run->checkpointer->key ? CHECKPOINT_SEALED : "");
+                           "--changed continues with this one, and --load %s starts a new run, with "
+                           "another directory for --ckpt", folder, what, model);
     text_free(&how);
     free(was);
     return status;
@@ -312,12 +313,13 @@ static void print_other_options(const char *folder, const struct checkpoint_stat
 
 static tri_status no_fit(const char *folder, bool optimizer, const char *wrong,
                          const tri_run *run) {
+    char model[4096];
+    checkpoint_file(folder, CHECKPOINT_MODEL, run->checkpointer->key, model);
     return base_fail(TRI_USAGE, "%s does not fit this run's %s (%s), and --resume needs the same; "
                      "to go on with what fits: --changed; to start a new run with its weights: "
-                     "--load %s/" CHECKPOINT_MODEL "%s%s, and another directory with --ckpt",
-                     folder, optimizer ? "optimizer (--optimizer, --loss-scale, --amp-type)"
-                     : "model", wrong, folder, run->checkpointer->key ? CHECKPOINT_SEALED : "",
-                     optimizer ? "" : " --partial");
+                     "--load %s%s, and another directory with --ckpt", folder,
+                     optimizer ? "optimizer (--optimizer, --loss-scale, --amp-type)" : "model",
+                     wrong, model, optimizer ? "" : " --partial");
 }
 
 /* *whole: all tensors were taken. */
