@@ -466,8 +466,9 @@ static tri_status check_used(const struct making *k) {
         const struct strategy_line *l = &k->lines.line[i];
         maybe |= l->maybe;
         if (!l->used && !l->maybe) return matches_nothing(k, l);
-        for (int p = 0; l->kind == SETTING_STRATEGY && !l->maybe && p < l->n_parts; p++)
-            if (!l->part[p].used) return unused_part(k, l, &l->part[p]);
+        for (int p = 0; l->kind == SETTING_STRATEGY && p < l->n_parts; p++)
+            if (!l->part[p].used && !(l->maybe && factors_have(l->part[p].name)))
+                return unused_part(k, l, &l->part[p]);
     }
     for (int i = 0; i < m->n; i++) {
         if (k->used[i] || k->n_tuples || k->s->unset == UNSET_BATCH) continue;

@@ -73,5 +73,7 @@ void strategy_offer(struct nearest *near, struct arena *kept, const char *name, 
 /* What every row calls its factors, a line per row, for its first example; the caller frees it.
  * Null with a message. */
 char *factors_list(void);
+/* Whether that text has the name. */
+bool factors_have(const char *name);
 
 #endif
