@@ -257,8 +257,8 @@ static tri_status check_network(const char *folder, const struct checkpoint_stat
                 folder, what);
     else if (*other)
         status = base_fail(TRI_USAGE, "%s was made with another network; the first difference: %s: "
-                           "--changed continues with this one, and --load %s starts a new run, with "
-                           "another directory for --ckpt", folder, what, model);
+                           "--changed continues with this one, and --load %s starts a new run, "
+                           "with another directory for --ckpt", folder, what, model);
     text_free(&how);
     free(was);
     return status;
