@@ -74,7 +74,8 @@ static tri_status take_model(const struct command *c, int argc, char **argv,
     int words = c->takes_model && !omitted && !program;
     if (argc - 1 < words)
         return base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the "
-                         "zoo", c->name, c->name, c->arguments);
+                         "zoo%s", c->name, c->name, c->arguments,
+                         c->takes_program ? ", and -- ./program takes its network" : "");
     if (c->takes_words && argc - 1 == words && !(program && c->use))
         return base_fail(TRI_USAGE, "%s lacks its %s: trireme %s %s", c->name, c->takes_words,
                          c->name, c->arguments);
@@ -208,8 +209,10 @@ void cli_describe_model(struct text *out) {
 }
 
 void cli_describe(const struct command *c, struct text *out) {
-    text_add(out, "usage: trireme %s%s%s\n%s\n", c->name, *c->arguments ? " " : "", c->arguments,
-             c->help);
+    text_add(out, "usage: trireme %s%s%s\n", c->name, *c->arguments ? " " : "", c->arguments);
+    if (c->takes_program && c->takes_model)
+        text_add(out, "       trireme %s [options] -- ./program ARGS\n", c->name);
+    text_add(out, "%s\n", c->help);
     const struct option_row *tables[4] = {0};
     int n = 0;
     if (c->takes_program) tables[n++] = visit_rows;
