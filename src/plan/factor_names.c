@@ -97,3 +97,14 @@ uint8_t factor_named(const tri_node *n, const struct factors *f, const char *nam
         if (names.of[c] && !strcmp(names.of[c], name)) return (uint8_t)c;
     return 0;
 }
+
+bool factor_is_name(const char *name) {
+    if (islower((unsigned char)*name) && !name[1]) return true;
+    for (int d = 0; d < TRI_MAX_RANK; d++)
+        for (int rank = d + 1; rank <= TRI_MAX_RANK; rank++)
+            if (!strcmp(positions[rank][d], name)) return true;
+    for (int i = 0; registry_at(i); i++)
+        for (int k = 0; k < registry_at(i)->n_labels; k++)
+            if (!strcmp(registry_at(i)->label[k].name, name)) return true;
+    return false;
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The text of `explain --factors`: what each row calls its factors, shown by its first example. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "plan/strategy.h"
@@ -86,14 +85,4 @@ char *factors_list(void) {
     if (ok) base_no_memory("a list");
     text_free(&t);
     return NULL;
-}
-
-bool factors_have(const char *name) {
-    char *list = factors_list();
-    bool found = false;
-    size_t n = strlen(name);
-    for (const char *p = list; p && !found && (p = strstr(p, name)); p += n)
-        found = p > list && p[-1] == ' ' && strchr(" ,;\n", p[n]);
-    free(list);
-    return found;
 }

@@ -467,7 +467,7 @@ static tri_status check_used(const struct making *k) {
         maybe |= l->maybe;
         if (!l->used && !l->maybe) return matches_nothing(k, l);
         for (int p = 0; l->kind == SETTING_STRATEGY && p < l->n_parts; p++)
-            if (!l->part[p].used && !(l->maybe && factors_have(l->part[p].name)))
+            if (!l->part[p].used && !(l->maybe && factor_is_name(l->part[p].name)))
                 return unused_part(k, l, &l->part[p]);
     }
     for (int i = 0; i < m->n; i++) {

@@ -65,6 +65,8 @@ bool strategies_layout(const struct strategies *s, const tri_tensor *t, int dim[
  * of a name, 0: the node has none. */
 const char *factor_name(const tri_node *n, const struct factors *f, uint8_t factor);
 uint8_t factor_named(const tri_node *n, const struct factors *f, const char *name);
+/* Whether a factor of any operator can have this name. */
+bool factor_is_name(const char *name);
 
 /* Offers a name and its scopes, or each piece of it, as what a mistyped pattern may have meant. */
 void strategy_offer(struct nearest *near, struct arena *kept, const char *name, bool pieces,
@@ -73,7 +75,5 @@ void strategy_offer(struct nearest *near, struct arena *kept, const char *name, 
 /* What every row calls its factors, a line per row, for its first example; the caller frees it.
  * Null with a message. */
 char *factors_list(void);
-/* Whether that text has the name. */
-bool factors_have(const char *name);
 
 #endif
