@@ -414,11 +414,12 @@ static tri_status place_executables(struct worker *c, tri_run *run, struct plan 
     if (!status) status = executables_settle(run);
     for (int i = 0; i < run->n_executables && !status; i++)
         status = make_tasks(c, &c->executable[i], &run->executable[i], all_tasks(c));
-    if (!status) plan_tasks(c, p);
+    if (status) return status; /* m may have been freed */
+    plan_tasks(c, p);
     CHECK(p->end <= c->reserved);
     m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]) -
                       m->replica_bytes * (size_t)m->replicas - m->carried_bytes;
-    return status;
+    return TRI_OK;
 }
 
 /* A lane keeps one worker or replica busy at a time, and of a pipeline that computes gradients of

@@ -331,6 +331,8 @@ expect 'bench' 0 \
 expect 'bench --largest' 0 \
     'out:^largest model=mlp batch=>*=*[0-9]* needs_mib=[0-9]* limit_mib=200$' \
     bench mlp --largest --memory-limit 200M
+mistake 'a network beyond the machine, with workers' 1 'err:cannot allocate [0-9]* bytes' \
+    memory bert-base --batch 16384 --lanes 1 -n 2
 mistake 'bench --largest without any that fits' 2 'err:--memory-limit is 1.0 MiB' \
     bench mlp --largest --memory-limit 1M
 batch=$("$program" bench mlp --largest --memory-limit 200M --lanes 4 |
