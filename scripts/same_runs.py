@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that two builds compute the same: each row of the table runs with both programs, and their
-last lines (losses and hashes of weights and state), metrics, checkpoints and other output must be
-equal. Prints the rows that differ and the counts; fails if any row differs or does not run.
+"""Shows that two builds compute and say the same: each row of the tables runs with both programs.
+Their last lines (losses and hashes of weights and state), metrics, checkpoints, plans and other
+output must be equal. Prints the rows that differ and the counts; fails if any row differs, or does
+not run.
 
 Usage: same_runs.py OLD NEW [WORD...]     OLD, NEW: the programs; WORD: only rows whose name has it
 """
 import glob
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -122,6 +124,88 @@ ROWS = {
                        f" {EVAL} 6 --ckpt ck --save-every 5 --keep 2 -n 2",
 }
 
+# Networks that are divided in a step, and what is asked about each: {all} stands for all words,
+# {net} for the network alone.
+HEADS = "gpt2-tiny:seq=16,vocab=96,heads=4"
+PIPE = f"{HEADS},layers=4 --batch 8 --lanes 4"
+MEGATRON = "--mesh model=2 --strategy megatron"
+SCHEDULES = ["1f1b --stages 4", "gpipe --stages 4", "zero-bubble --stages 4",
+             "interleaved --stages 4", "interleaved --chunks 3 --stages 6"]
+SMALLER = "--data synthetic:size=12 --tail keep"
+FIT = "gpt2-tiny:seq=64,vocab=96,hidden=32,heads=4,inner=64 --batch 64 --recompute fit"
+DIVIDED = {
+    "lanes": "lenet5 --batch 16 --lanes 4",
+    "mesh, mlp": "mlp:hidden=50 --batch 8 --lanes 2 --mesh model=3 --strategy channels",
+    "mesh, resnet18": f"{RESNET} --batch 8 --lanes 2 --mesh model=2 --strategy channels",
+    "mesh, height": "lenet5 --batch 8 --lanes 2 --mesh model=2 --strategy height.txt",
+    "mesh, gpt2": f"{HEADS} --batch 8 --lanes 2 {MEGATRON}",
+    "mesh, one lane": f"{HEADS} --batch 4 --lanes 1 {MEGATRON} --optimizer adamw --clip-norm 1",
+    "mesh, sequences": f"{HEADS} --batch 8 --lanes 2 {MEGATRON}-sp",
+    "mesh, 4 seats, bert": "bert-tiny:seq=20,vocab=103,heads=4,predictions=3 --batch 8 --lanes 3"
+                           " --mesh model=4 --strategy megatron --amp O2 --optimizer lamb",
+    "mesh, 2 x 2": f"{HEADS} --batch 8 --lanes 2 --mesh model=2,rows=2 --strategy megatron"
+                   " --unset batch",
+    "mesh, unset whole": f"{HEADS} --batch 8 --lanes 2 {MEGATRON} --unset whole",
+    "mesh, tuples": "tuples.tri --batch 8 --lanes 2",
+    "mesh, recomputation": f"{HEADS} --batch 8 --lanes 2 {MEGATRON} --recompute *.h.0",
+    **{f"stages, {words}": f"{PIPE} --pipeline {words}" for words in SCHEDULES},
+    "stages, resnet18": f"{RESNET} --batch 8 --lanes 4 --stages 2 --steal never",
+    **{f"ZeRO {k}": f"{PIPE} --zero {k} --amp O2 --optimizer adam" for k in range(4)},
+    "ZeRO 3, mesh": f"{HEADS} --batch 8 --lanes 2 {MEGATRON} --zero 3 --amp O2",
+    "mesh, stages": f"{PIPE} {MEGATRON} --stages 2",
+    "mesh, stages, ZeRO 3": f"{PIPE} {MEGATRON} --stages 2 --pipeline zero-bubble --zero 3"
+                            " --amp O2 --recompute *.h.1 --optimizer adamw",
+}
+TUPLES = """graph {batch=4, mesh="4"}
+%0 = input() {name="x", type=f32, shape=[4,8]} : f32[4,8] @ "x"
+%1 = param() {name="w", shape=[8,12], init="normal(0,0.02)"} : f32[8,12] @ "w"
+%2 = matmul(%0, %1) : f32[4,12] @ "product"
+%3 = relu(%2) : f32[4,12] @ "relu"
+%4 = mean(%3) {axes=[0,1]} : f32[] @ "mean"
+shard "product" "(1,4),(4,1)"
+loss "loss" %4
+"""
+ASKED = {
+    "alone": "train {all} --steps 3 --threads 3",
+    "2 workers": "train {all} --steps 3 -n 2",
+    "3 workers": "train {all} --steps 3 -n 3",
+    "memory": "memory {all} ; memory {all} -n 2",
+    "explained": "explain {all} ; explain {all} --json",
+    "plan": "train {all} --steps 2 --save-plan a.plan"
+            " ; train {all} --steps 2 --plan a.plan --save-plan b.plan ; plan show a.plan"
+            " ; plan diff a.plan b.plan ; compare {net} --plan a.plan --plan b.plan",
+}
+ROWS |= {
+    **{f"{name}: {what}": commands.format(all=words, net=words.split()[0])
+       for name, words in DIVIDED.items() for what, commands in ASKED.items()},
+    **{f"stages, {words}, no stealing": f"train {PIPE} --steps 3 --pipeline {words} --steal never"
+                                        " -n 2" for words in SCHEDULES},
+    "buckets, 2 workers": "train lenet5 --batch 16 --lanes 4 --steps 4 --bucket 20K -n 2",
+    "mesh, smaller steps": f"train {HEADS} --batch 8 --lanes 2 {MEGATRON} --steps 4 {SMALLER} -n 2",
+    "stages, smaller steps": f"train {PIPE} --stages 2 --steps 4 {SMALLER} -n 2",
+    "mesh, audit": f"train {HEADS} --batch 8 --lanes 2 {MEGATRON} --steps 3 -n 3 --audit 1",
+    "mesh, resume": f"train {HEADS} --batch 8 --lanes 2 --steps 2 --ckpt ck ; train {HEADS}"
+                    f" --batch 8 --lanes 2 --steps 4 {MEGATRON} --ckpt ck --resume -n 2",
+    "mesh, evaluation":
+        f"train {RESNET} --batch 8 --lanes 2 --steps 2 --mesh model=2 --strategy channels"
+        " --eval-every 1 --eval-data synthetic:size=21 --save w.safetensors ; eval"
+        f" {RESNET} --load w.safetensors --data synthetic:size=21 --batch 8",
+    "recomputation that fits": f"memory {FIT} --lanes 1 --threads 1 --memory-limit 76M"
+        f" ; train {FIT} --lanes 1 --threads 1 --memory-limit 76M --steps 2 --save-plan a.plan",
+    "recomputation that fits, mesh": f"train {FIT} --lanes 4 --threads 1 --memory-limit 68M"
+        f" --steps 2 {MEGATRON} --save-plan a.plan",
+    "recomputation that fits, 2 workers": f"train {FIT} --lanes 4 --memory-limit 134M --steps 2"
+        " -n 2 --save-plan a.plan",
+    "checkpoints": f"train {TINY} {DATA} --steps 5 --batch 32 --save-every 2 --ckpt a --best top1"
+        f" {EVAL} 2 --optimizer adam --schedule cosine:end=0.001,warmup=2 --amp O2 --loss-scale"
+        " dynamic --sampler stratified --subset 0:90 ; ckpt ls a ; ckpt show a ; ckpt verify a"
+        " ; ckpt diff a a ; compare a a",
+    "plans": f"train {PIPE} --steps 1 --save-plan a.plan ; train {PIPE} --steps 1 {MEGATRON}"
+             " --save-plan b.plan ; plan diff a.plan b.plan",
+    "data": "data idx:idx --check ; data npy:image.npy;label.npy ; models",
+    "factors": "explain --factors",
+}
+
 
 def array(path, kind, shape, values):
     """A file as numpy.save writes it."""
@@ -150,10 +234,17 @@ def write_data():
             for _ in range(4):
                 f.write(" ".join(values.choices(words, k=values.randrange(3, 14))) + ".\n")
             f.write("\n")
+    with open("height.txt", "w") as f:
+        f.write("maybe * height=model\n")
+    with open("tuples.tri", "w") as f:
+        f.write(TUPLES)
 
 
-def without_times(text):
-    return re.sub(r",?[ \"](seconds|samples_per_second)\"?[=:][^ ,}\n]*", "", text)
+def without_measures(text):
+    """What differs from run to run: times, free memory, how many lanes came to be audited."""
+    text = re.sub(r",?[ \"](seconds|samples_per_second)\"?[=:][^ ,}\n]*", "", text)
+    text = re.sub(r"[0-9.]+( MiB  the machine's available memory)", r"\1", text)
+    return re.sub(r"audit: [0-9]+ (lane|leg)s? (was|were)", r"audit: \1s were", text)
 
 
 def digest_of(path):
@@ -171,31 +262,55 @@ def files_of():
     for path in sorted(glob.glob("**", recursive=True)):
         if path.endswith("metrics.jsonl"):
             lines = [line for line in open(path) if '"eval"' in line]
-            yield f"{path}: {without_times(''.join(lines))}"
-        elif path.endswith(".tri"):
+            yield f"{path}: {without_measures(''.join(lines))}"
+        elif path.endswith((".tri", ".plan", "/plan.txt", "/state.json")):
             yield f"{path}: {open(path).read()}"
         elif path.endswith(".safetensors"):
             yield f"{path}: {digest_of(path)}"
 
 
+def run(program, command):
+    """Runs a command in this folder: its exit code, and what it prints."""
+    command, _, target = command.partition(" > ")
+    words = command.split()
+    if words[:1] == ["train"]:
+        words[1:1] = ["--quiet"]
+    try:
+        run = subprocess.run([program, *words], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return "none", "", f"takes more than {LIMIT} s"
+    if target:
+        open(target, "w").write(run.stdout)
+    return run.returncode, without_measures(run.stdout), without_measures(run.stderr)
+
+
 def result_of(program, commands):
-    """What the commands give; the second value says why they do not run."""
+    """What the commands give in a new folder; the second value says why they do not run."""
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
         write_data()
         said = []
         for command in commands.split(" ; "):
-            command, _, target = command.partition(" > ")
-            words = command.split()
-            quiet = ["--quiet"] if words[0] == "train" else []
-            run = subprocess.run([program, *words, *quiet], stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True, timeout=LIMIT)
-            if run.returncode:
-                return None, f"exit {run.returncode}: {command}\n{run.stderr}"
-            if target:
-                open(target, "w").write(run.stdout)
-            said.append(without_times(run.stdout))
+            code, out, err = run(program, command)
+            if code:
+                return None, f"exit {code}: {command}\n{err}"
+            said.append(out + err)
         return "\n".join([*said, *files_of()]), None
+
+
+def compare(name, old, new):
+    """Prints how the results of a row differ; whether they do not."""
+    (old, old_fault), (new, new_fault) = old, new
+    if old_fault or new_fault:
+        print(f"{name}: does not run", f"old: {old_fault}", f"new: {new_fault}", sep="\n    ")
+        return False
+    if old != new:
+        pairs = itertools.zip_longest(old.split("\n"), new.split("\n"), fillvalue="")
+        lines = [pair for pair in pairs if pair[0] != pair[1]]
+        print(f"{name}: differs", *(f"old {a}\n    new {b}" for a, b in lines[:4]), sep="\n    ")
+    return old == new
 
 
 def main():
@@ -203,25 +318,16 @@ def main():
         sys.exit(__doc__)
     programs = [os.path.abspath(path) for path in sys.argv[1:3]]
     wanted = sys.argv[3:]
+
+    def wants(name):
+        return not wanted or any(word in name for word in wanted)
+
     began = time.monotonic()
-    same = different = 0
-    for name, commands in ROWS.items():
-        if wanted and not any(word in name for word in wanted):
-            continue
-        (old, old_fault), (new, new_fault) = (result_of(p, commands) for p in programs)
-        if old_fault or new_fault:
-            print(f"{name}: does not run", f"old: {old_fault}", f"new: {new_fault}",
-                  sep="\n    ")
-            different += 1
-        elif old != new:
-            lines = [pair for pair in zip(old.split("\n"), new.split("\n")) if pair[0] != pair[1]]
-            print(f"{name}: differs", *(f"old {a}\n    new {b}" for a, b in lines[:4]),
-                  sep="\n    ")
-            different += 1
-        else:
-            same += 1
-    print(f"{same} the same, {different} different, {time.monotonic() - began:.0f} s")
-    sys.exit(different > 0)
+    same = [compare(name, *(result_of(program, commands) for program in programs))
+            for name, commands in ROWS.items() if wants(name)]
+    print(f"{sum(same)} the same, {len(same) - sum(same)} different,"
+          f" {time.monotonic() - began:.0f} s")
+    sys.exit(not all(same))
 
 
 main()
