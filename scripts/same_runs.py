@@ -286,6 +286,30 @@ def run(program, command):
     return run.returncode, without_measures(run.stdout), without_measures(run.stderr)
 
 
+def help_of(program, *command):
+    return run(program, " ".join([*command, "--help"]))[1]
+
+
+def commands_of(program):
+    return re.findall(r"^  ([a-z]+(?: [a-z]+)?)  ", help_of(program), re.M)
+
+
+def texts(program):
+    """Rows of what the program lists: the help of each command, the memory of each network of the
+    zoo, the networks of DIVIDED after each pass."""
+    yield "help", "help ; --help ; version"
+    for command in commands_of(program):
+        yield f"help, {command}", f"{command} --help ; help {command}"
+    for net in re.findall(r"^([a-z0-9-]+) ", run(program, "models")[1], re.M):
+        yield f"{net}: memory", (f"memory {net} ; memory {net} --lanes 1"
+                                 f" ; memory {net} --batch 2 -n 2"
+                                 f" ; memory {net} --batch 2 --lanes 1 -n 2")
+    _, _, passes = help_of(program, "dump").partition("\npasses, ")
+    for name in re.findall(r"^  ([a-z-]+) +\*? ", passes, re.M):
+        for divided, words in DIVIDED.items():
+            yield f"{divided}: after {name}", f"dump {words} --after {name}"
+
+
 def result_of(program, commands):
     """What the commands give in a new folder; the second value says why they do not run."""
     with tempfile.TemporaryDirectory() as work:
@@ -323,8 +347,9 @@ def main():
         return not wanted or any(word in name for word in wanted)
 
     began = time.monotonic()
+    rows = ROWS | dict(texts(programs[0]))
     same = [compare(name, *(result_of(program, commands) for program in programs))
-            for name, commands in ROWS.items() if wants(name)]
+            for name, commands in rows.items() if wants(name)]
     print(f"{sum(same)} the same, {len(same) - sum(same)} different,"
           f" {time.monotonic() - began:.0f} s")
     sys.exit(not all(same))
