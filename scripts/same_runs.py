@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows that two builds compute and say the same: each row of the tables runs with both programs.
 Their last lines (losses and hashes of weights and state), metrics, checkpoints, plans and other
-output must be equal. Prints the rows that differ and the counts; fails if any row differs, or does
-not run.
+output must be equal; of users' mistakes, exit codes and messages. Prints the rows that differ and
+the counts; fails if any row differs, or does not run.
 
 Usage: same_runs.py OLD NEW [WORD...]     OLD, NEW: the programs; WORD: only rows whose name has it
 """
@@ -206,6 +206,70 @@ ROWS |= {
     "factors": "explain --factors",
 }
 
+# Mistakes: the words of a list follow those of its key. They share a folder, in which the commands
+# of MADE have run. wrong_words makes more of them from --help.
+MADE = (f"train {TINY} {DATA} --steps 2 --batch 8 --lanes 2 --save w.safetensors --ckpt ck"
+        f" --save-plan a.plan ; train {HEADS} --batch 8 --lanes 2 --steps 1 {MEGATRON} --save-plan"
+        f" mesh.plan ; dump {TINY} > net.tri ; sed 1q net.tri > cut.safetensors")
+MISTAKES = {
+    "": ["", "tarin mlp", "zeppelin", "help nothing", "train", "train lenet", "train transformer",
+         "train linear mlp", "train mlp:clases=3", "train mlp:hidden=0", "train mlp:hidden",
+         "train resnet18:form=tiny", "train nowhere.tri", "train nowhere.so", "train net.c",
+         "models mlp", "data", "data idx", "data idx:nowhere", "data sifar:x", "eval linear",
+         "run -n 2", "run -n 2 -- ./nowhere", "explain --factors mlp", "dump linear --after phasse",
+         "eval linear --load w.safetensors", f"eval {TINY} --load w.safetensors",
+         f"eval {TINY} {DATA} --load cut.safetensors", f"eval {TINY} {DATA} --load nowhere",
+         "predict mlp --load w.safetensors", "compare mlp --plan a.plan", "compare ck nowhere",
+         f"compare {HEADS} --plan a.plan --plan mesh.plan", "ckpt", "ckpt shwo ck", "ckpt show",
+         "ckpt show nowhere", "ckpt diff ck", "ckpt verify idx", "plan", "plan sohw a.plan",
+         "plan show nowhere", "plan diff a.plan", "plan diff a.plan nowhere", "ctl nowhere stop",
+         "ctl nowhere sotp", "ctl nowhere scale none", "top nowhere", "pack images:nowhere -o x",
+         "bench mlp --largest --memory-limit 1M", "explain mlp --lanes 1", "explain mlp --measure",
+         "explain mlp --lanes 2 --devices 3 --mesh model=2 --unset batch"],
+    "train linear --steps 1": [
+        "--epochs 1", "--batch 0", "--batch 3.5", "--batch 99999999999999999999", "--lanes 65",
+        "--lr -1", "--lr 0,1", "--lr nan", "--gpus 3", "--wd 0.1", "--beta1 0.5", "--eps 0",
+        "--optimizer adam --beta2 1", "--optimizer Adam", "--loss-scale 10", "--schedule step",
+        "--schedule cosine:ned=1", "--schedule step:every=0,factor=1", "--schedule poly:power=x",
+        "--data feed", "--data idx:idx", "--data ./idx", "--data npy:nowhere.npy", "--load net.tri",
+        "--save nowhere/w", "--ckpt net.tri", "--ckpt net.tri -n 2", "--out net.tri", "--resume",
+        "--changed", "--keep 2", "--save-every 1", "--early-stop 2", "--best top1",
+        "-n 2 --threads 1 --threads-per-worker 2", "-n 0", "-n 1000000", "--spares 1", "--audit 2",
+        "--most 2", "--grace 1", "--memory-limit 1M", "--recompute fit", "--bucket 0",
+        "--lr 1e30 --steps 9", "--lr 1e30 --steps 9 -n 2", "--amp-type f16 --amp O2"],
+    f"train {TINY} {DATA} --batch 8 --steps 1": [
+        "--batch 101", "--subset 5:5", "--subset 90:110", "--share 3/3", "--tokenizer gpt2:none",
+        "--sampler weighted:classes=1/2", "--sampler stratified --shuffle off",
+        "--eval-every 2", "--eval-data idx:nowhere", "--passes -phases", "--passes -cs",
+        "--plan mesh.plan", "--plan a.plan --lanes 4", "--plan a.plan --amp O1",
+        "--resume --ckpt ck --seed 3", "--resume --ckpt ck --batch 16 --steps 9",
+        "--resume --ckpt ck --optimizer adam --steps 9"],
+    f"train {HEADS} --batch 8 --lanes 2 --steps 1": [
+        "--mesh model=0", "--mesh model", "--mesh model=2,model=2", "--mesh 3000", "--mesh model=2",
+        f"{MEGATRON} --unset bacth", "--mesh modle=2 --strategy megatron", "--strategy megatron",
+        "--mesh model=2 --strategy megatorn", "--mesh model=5 --strategy channels",
+        f"{MEGATRON} --parallel data", "--parallel semi", "--mesh model=2 --strategy net.tri",
+        "--mesh model=2,rows=2 --strategy megatron", "--stages 0", "--stages 99", "--steal never",
+        "--chunks 3", "--pipeline gpipe", "--stages 3 --pipeline zero-bubble",
+        "--zero 0 --bucket 1", "--stages 3 --pipeline interleaved", "--stages 2 --chunks 3",
+        "--stages 2 --chunks 0", "--stages 2 --spares 1", "--recompute nothing",
+        "--plan mesh.plan --batch 16", "--plan mesh.plan --mesh model=4", "--plan a.plan",
+        "--plan mesh.plan --strategy megatron-sp", "--plan net.tri", "--plan nowhere"],
+}
+# More mistakes: what sed makes wrong in a file, and what reads it then; \\x20 is a blank.
+EDITS = {
+    "mesh.plan > bad ; plan show bad": [
+        "s/^batch.8/batch\\x20eight/", "s/^batch/bacth/", "s/^lanes/batch/",
+        "s/^amp.O0/amp\\x20O4/", "s/^.placement/[plcement/", "s/^threads/lanes/",
+        "s/^hash.*/hash\\x2012/", "s/^amp-type.*/amp-type\\x20f32/",
+        "s/^mesh.*/mesh\\x20model=0/", "s/^lanes.*/lanes\\x2099999999999999/", "s/.out=model//",
+        "s/^workers.*/workers\\x201000000/", "s/^maybe.strategy/maybe\\x20batch/", "d",
+        "s/^conv.auto/conv\\x20atuo/", "s/^math.*/math/", "s/^unset.*/unset\\x20x/",
+        "s/c_fc.out=/c_fc\\x20uot=/", "s/c_fc.out=model/c_fc\\x20out=modle/", "s/gpt2-tiny/gpt3/"],
+    "net.tri > bad.tri ; train bad.tri --steps 1": [
+        "s/matmul(/matmull(/", "s/f32/f23/", "$d", "s/%1.=/%1/", "s/graph/grahp/", "s/,6,6/,6,7/"],
+}
+
 
 def array(path, kind, shape, values):
     """A file as numpy.save writes it."""
@@ -275,10 +339,11 @@ def run(program, command):
     words = command.split()
     if words[:1] == ["train"]:
         words[1:1] = ["--quiet"]
+    if words[:1] != ["sed"]:
+        words[:0] = [program]
     try:
-        run = subprocess.run([program, *words], stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             timeout=LIMIT)
+        run = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
         return "none", "", f"takes more than {LIMIT} s"
     if target:
@@ -310,6 +375,31 @@ def texts(program):
             yield f"{divided}: after {name}", f"dump {words} --after {name}"
 
 
+def wrong_words(program):
+    """Mistakes in each option of each command: a wrong word, and those that are nearly right; of
+    train's options also no word, a misspelled name, and commands that may lack the option."""
+    for command in commands_of(program):
+        text = help_of(program, command)
+        for option in re.split(r"^(?=  --?[a-z])", text, flags=re.M)[1:]:
+            flag, value = re.match(r"  (\S+)(?: ([^ \n]+))?", option).groups()
+            begin = f"{command} {TINY}" + " --after fuse" * (command == "dump")
+            if value:
+                yield f"{begin} {flag} wrong{flag}"
+                yield from (f"{begin} {flag} {word}{word[-1]}"
+                            for word in re.findall(r"^ {23}([\w-]+): ", option, re.M))
+            if command == "train":
+                yield from (f"train linear {flag}", f"train linear {flag}x 1", f"ps {flag} 1")
+                yield f"eval linear {flag} 1"
+
+
+def mistakes(program):
+    for begin, ends in MISTAKES.items():
+        yield from (f"{begin} {end}".strip() for end in ends)
+    for end, scripts in EDITS.items():
+        yield from (f"sed {script} {end}" for script in scripts)
+    yield from wrong_words(program)
+
+
 def result_of(program, commands):
     """What the commands give in a new folder; the second value says why they do not run."""
     with tempfile.TemporaryDirectory() as work:
@@ -322,6 +412,14 @@ def result_of(program, commands):
                 return None, f"exit {code}: {command}\n{err}"
             said.append(out + err)
         return "\n".join([*said, *files_of()]), None
+
+
+def result_of_mistake(program, commands):
+    """The exit code, and what the last command prints if it is refused: a wrong word may be a good
+    name of a file."""
+    for command in commands.split(" ; "):
+        code, out, err = run(program, command)
+    return f"exit {code}\n{out}{err}" if code else "exit 0", None
 
 
 def compare(name, old, new):
@@ -337,6 +435,23 @@ def compare(name, old, new):
     return old == new
 
 
+def compare_mistakes(programs, rows):
+    """They share a folder per program."""
+    with tempfile.TemporaryDirectory() as old, tempfile.TemporaryDirectory() as new:
+        for program, folder in zip(programs, (old, new)):
+            os.chdir(folder)
+            write_data()
+            for command in MADE.split(" ; "):
+                if run(program, command)[0]:
+                    sys.exit(f"{program} {command}: does not run")
+        for commands in rows:
+            results = []
+            for program, folder in zip(programs, (old, new)):
+                os.chdir(folder)
+                results.append(result_of_mistake(program, commands))
+            yield compare(f"mistake: {commands}", *results)
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
@@ -348,8 +463,10 @@ def main():
 
     began = time.monotonic()
     rows = ROWS | dict(texts(programs[0]))
+    refused = [row for row in dict.fromkeys(mistakes(programs[0])) if wants(f"mistake: {row}")]
     same = [compare(name, *(result_of(program, commands) for program in programs))
             for name, commands in rows.items() if wants(name)]
+    same += compare_mistakes(programs, refused)
     print(f"{sum(same)} the same, {len(same) - sum(same)} different,"
           f" {time.monotonic() - began:.0f} s")
     sys.exit(not all(same))
