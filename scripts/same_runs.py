@@ -455,6 +455,7 @@ def compare_mistakes(programs, rows):
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
+    sys.stdout.reconfigure(line_buffering=True)
     programs = [os.path.abspath(path) for path in sys.argv[1:3]]
     wanted = sys.argv[3:]
 
