@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  * NAME.LANES.PASS.out is NAME.tri after that pass with that many lanes ("NAME.eval.PASS.out": for
- * evaluation; "O1", "O1-2": in that precision, with one lane or that many; "2z": two lanes and the
- * schedule zero-bubble). Run as `test_passes DIR`; --write writes the files, to be reviewed before
- * they are committed. The output of a pass, if it is one graph, is read back and must print the
- * same. */
+ * evaluation; "O1", "O1-2": in that precision, with one lane or that many). A word after it sets an
+ * option: see the table below ("2z": two lanes and the schedule zero-bubble). Run as `test_passes
+ * DIR`; --write writes the files, to be reviewed before they are committed. The output of a pass,
+ * if it is one graph, is read back and must print the same. Lines after the graphs tell what their
+ * text does not: how `dist` splits each node, and which results overwrite what after `in-place`.
+ *
+ * The device is this test's own, so the outputs do not depend on the processor. */
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/explain.h"
+#include "plan/memory.h"
 #include "plan/passes.h"
 
 static int passed, failed;
@@ -27,10 +33,11 @@ static bool same_when_read_back(const char *text, const char *name) {
     return same;
 }
 
+/* ---- this test's own device ---- */
+
 static bool heads(const tri_node *n) { return node_is(n, "matmul"); }
 
-/* This test's own device: arithmetic over one shape is one kernel, with up to six operators; a
- * product may precede it. */
+/* Arithmetic over one shape is one kernel, with up to six operators; a product may precede it. */
 static bool fuses(const tri_node *const *node, int n) {
     static const char *const ops[] = {"add", "sub", "mul", "relu", "exp", "neg"};
     for (int i = 0; i < n; i++) {
@@ -44,21 +51,150 @@ static bool fuses(const tri_node *const *node, int n) {
     return n <= 6;
 }
 
-static const struct target target = {.fuses = fuses, .heads = heads};
+/* Winograd's algorithm for weights of 3 x 3 and two channels, but not for their own gradients;
+ * another way for those of one channel. */
+static enum conv_way convolution(const tri_node *n) {
+    if (node_is(n, "conv2d_dw")) return CONV_OTHER;
+    const tri_shape *w = &n->in[1]->spec.shape;
+    return w->dim[1] == 1                     ? CONV_FEW
+           : w->dim[1] == 2 && w->dim[2] == 3 ? CONV_WINOGRAD
+                                              : CONV_OTHER;
+}
+
+/* Convolutions want blocks of 4 channels and packed weights, if 4 divides the channels; arithmetic
+ * takes any block; the rest wants plain tensors. */
+static void formats(const tri_node *n, struct format *in, struct format *out) {
+    if (node_is(n, "conv2d") && n->in[0]->spec.shape.dim[1] % 4 == 0 &&
+        n->out->spec.shape.dim[1] % 4 == 0) {
+        in[0].block = out[0].block = 4;
+        memcpy(in[1].pack, "ABcd4b4a", sizeof "ABcd4b4a");
+    }
+    if (!fuses(&n, 1) || n->out->spec.shape.rank != 4) return;
+    out[0].block = FORMAT_ANY;
+    for (int i = 0; i < n->n_in; i++)
+        if (base_shape_equal(&n->in[i]->spec.shape, &n->out->spec.shape))
+            in[i].block = FORMAT_ANY;
+}
+
+/* Arithmetic may overwrite what it reads. */
+static bool shares(const void *unit, int out, int in) {
+    const struct unit *u = unit;
+    return !out && in >= 0 && fuses((const tri_node *const *)u->node, u->n);
+}
+
+static const struct target target = {.fuses = fuses, .heads = heads, .convolution = convolution,
+                                     .formats = formats};
+
+/* ---- what the text of a graph does not say ---- */
+
+static void add_splits(struct text *t, const struct compilation *c) {
+    const struct dist *d = &c->dist[0];
+    text_add(t, "# what a seat computes\n");
+    for (size_t i = 0; d->g && i < d->g->n_nodes; i++) {
+        if (!d->g->node[i]->n_in) continue;
+        text_add(t, "# %s: ", d->g->node[i]->name);
+        explain_split(d, d->g->node[i], t);
+        text_add(t, "\n");
+    }
+    text_add(t, "# what moves between seats\n");
+    for (size_t i = 0; i < d->n_moves; i++) {
+        const struct move *m = &d->move[i];
+        text_add(t, "# %s, for %s: ", explain_tensor(d, m)->node->name,
+                 m->node < 0 ? "the store" : d->g->node[m->node]->name);
+        move_text(&d->mesh, &m->from, &m->to, t);
+        text_add(t, "\n");
+    }
+}
+
+/* Which results of the step are in the place of other tensors. */
+static void add_places(struct text *t, const struct compilation *c) {
+    const tri_graph *g = c->step;
+    struct units units = {0};
+    struct memory_plan p = {0};
+    t->failed |= units_of(g, &units) != TRI_OK;
+    struct memory_item *item = calloc(units.n + 1, sizeof *item);
+    bool *outside = calloc((size_t)g->n_tensors + 1, sizeof *outside);
+    for (size_t i = 0; item && i < units.n; i++)
+        item[i] = (struct memory_item){.unit = &units.unit[i], .shares = shares,
+                                       .state = &units.unit[i]};
+    if (outside) memory_mark_outside(g, false, outside);
+    t->failed |= !item || !outside || !memory_plan(g, item, units.n, outside, 1, &p);
+    text_add(t, "# which results overwrite what\n");
+    for (size_t i = 0; i < g->n_nodes && !t->failed; i++) {
+        const tri_tensor *out = g->node[i]->out;
+        if (p.root[out->id] != out->id)
+            text_add(t, "# %s (%%%d) is in the place of %%%d\n", out->node->name, out->id,
+                     p.root[out->id]);
+    }
+    memory_plan_free(&p);
+    units_free(&units);
+    free(item);
+    free(outside);
+}
+
+/* Null with a message, as passes_dump. */
+static char *after_pass(const char *source, const tri_options *o, const char *pass) {
+    void (*add)(struct text *t, const struct compilation *c) =
+        !strcmp(pass, "dist") ? add_splits : !strcmp(pass, "in-place") ? add_places : NULL;
+    struct text t = {0};
+    tri_graph *g = tri_graph_read(source, 0);
+    char *dump = g ? passes_dump(g, o, &target, pass) : NULL;
+    tri_graph_free(g);
+    if (!dump || !add) return dump;
+    text_add(&t, "%s", dump);
+    free(dump);
+    g = tri_graph_read(source, 0);
+    struct compilation c = {.options = o, .target = &target, .model = g};
+    t.failed |= !g || passes_run(&c, pass);
+    if (!t.failed) add(&t, &c);
+    passes_free(&c);
+    tri_graph_free(g);
+    if (t.failed) text_free(&t);
+    return t.data;
+}
+
+/* ---- names of files ---- */
+
+static const struct {
+    const char *word;
+    size_t field; /* of tri_options: a text */
+    const char *value;
+} words[] = {
+    {"z", offsetof(tri_options, pipeline), "zero-bubble"},
+    {"-direct", offsetof(tri_options, conv), "direct"},
+    {"-zero3", offsetof(tri_options, zero), "3"},
+    {"-batch", offsetof(tri_options, unset), "batch"},
+    {"-whole", offsetof(tri_options, unset), "whole"},
+};
+
+/* "2z", "O1-2", "eval"; amp: room for a word. False: it has another form. */
+static bool read_how(const char *how, tri_options *o, char amp[3]) {
+    if (*how == 'O') {
+        base_format(amp, 3, "%.2s", how);
+        o->amp = amp;
+        how = how[2] ? how + 3 : "1";
+    }
+    o->forward = !strncmp(how, "eval", 4);
+    const char *rest = how + (o->forward ? 4 : strspn(how, "0123456789"));
+    if (!o->forward) o->lanes = atoi(how);
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (!strcmp(rest, words[i].word))
+            *(const char **)((char *)o + words[i].field) = words[i].value, rest = "";
+    return !*rest && (o->forward || o->lanes > 0);
+}
 
 static void check(const char *dir, const char *file, bool write) {
-    char name[64], how[16], pass[32], path[512], source[512];
+    char name[64], how[16] = "", pass[32], path[512], source[512];
     if (sscanf(file, "%63[^.].%15[^.].%31[^.].out", name, how, pass) != 3) return;
     snprintf(path, sizeof path, "%s/%s", dir, file);
     snprintf(source, sizeof source, "%s/%s.tri", dir, name);
-    char amp[3] = {how[0], how[1], 0};
-    bool half = how[0] == 'O';
-    tri_options o = {.forward = !strcmp(how, "eval"), .lanes = half ? how[2] ? atoi(how + 3) : 1
-                                                                    : atoi(how),
-                     .amp = half ? amp : NULL,
-                     .pipeline = strchr(how, 'z') ? "zero-bubble" : NULL};
-    tri_graph *g = tri_graph_read(source, 0);
-    char *text = g ? passes_dump(g, &o, &target, pass) : NULL, *expected = NULL;
+    char amp[3];
+    tri_options o = {0};
+    if (!read_how(how, &o, amp)) {
+        say(false, file, "its name has a word that is no option");
+        return;
+    }
+    char *text = after_pass(source, &o, pass), *expected = NULL;
     size_t bytes;
     if (text && write) {
         FILE *f = fopen(path, "w");
@@ -74,7 +210,6 @@ static void check(const char *dir, const char *file, bool write) {
         say(*text != 'g' || same_when_read_back(text, file), file, "");
     free(expected);
     free(text);
-    tri_graph_free(g);
 }
 
 int main(int argc, char **argv) {
