@@ -165,6 +165,7 @@ static const struct {
     {"-zero3", offsetof(tri_options, zero), "3"},
     {"-batch", offsetof(tri_options, unset), "batch"},
     {"-whole", offsetof(tri_options, unset), "whole"},
+    {"-channels", offsetof(tri_options, strategy), "channels"},
 };
 
 /* "2z", "O1-2", "eval"; amp: room for a word. False: it has another form. */
