@@ -305,16 +305,21 @@ static tri_status pass_format(struct compilation *c) {
     return status;
 }
 
+/* Drops results of `pre` that no phase reads any more. */
+static tri_status forget_unread(struct compilation *c) {
+    GRAPHS(all, c);
+    return c->pre ? sink_forget(&c->pre, all, COUNT(all)) : TRI_OK;
+}
+
 /* What passes have added to the lanes, but is the same for each. */
 static tri_status pass_hoist(struct compilation *c) {
+    tri_graph *lanes[] = {c->count[0], c->lane[0], c->count[1], c->lane[1]};
     struct hoist h = {.whole = c->whole, .pre = c->pre};
     tri_status status = TRI_OK;
-    for (int i = 0; i < c->n_sizes && !status; i++) {
-        status = c->count[i] ? hoist(&h, c->count[i]) : TRI_OK;
-        if (!status && c->lane[i]) status = hoist(&h, c->lane[i]);
-    }
+    for (size_t i = 0; i < COUNT(lanes) && !status; i++)
+        if (lanes[i]) status = hoist(&h, lanes[i]);
     c->pre = h.pre;
-    return status;
+    return status ? status : forget_unread(c);
 }
 
 tri_status zero_level(const tri_options *o, int *level) {
@@ -336,12 +341,10 @@ static tri_status pass_sink(struct compilation *c) {
     if (status || level < 3 || !c->pre || c->options->forward) return status;
     for (int i = 0; i < c->n_sizes && !status; i++)
         if (c->lane[i]) status = sink(c->pre, c->lane[i]);
-    tri_graph *others[] = {c->step, c->count[0], c->count[1], c->lane[0], c->lane[1]};
-    return status ? status : sink_forget(&c->pre, others, COUNT(others));
+    return status ? status : forget_unread(c);
 }
 
-/* With stages, cuts the lanes into legs. What they hand over is numbered after the results of
- * pre. */
+/* With stages, cuts the lanes into legs. What they hand over has numbers above those of `pre`. */
 static tri_status pass_legs(struct compilation *c) {
     int handed = c->whole->n_tensors;
     tri_status status = TRI_OK;

@@ -10,8 +10,8 @@
 /* Copies what the lane takes from `pre` and depends on weights alone to where it is read. */
 tri_status sink(const tri_graph *pre, tri_graph *lane);
 
-/* Removes from `pre` what none of the n graphs, some of which may be null, takes any more; it is
- * freed and null if nothing is left. */
+/* Removes from `pre` the results that none of the n graphs, some of which may be null, takes any
+ * more, and what only they need; it is freed and null if nothing is left. */
 tri_status sink_forget(tri_graph **pre, tri_graph *const *graph, size_t n);
 
 #endif
