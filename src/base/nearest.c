@@ -2,6 +2,7 @@
 #include "base/nearest.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COMPARED 31
@@ -31,15 +32,46 @@ size_t nearest_distance(const char *a, const char *b) {
     return cost[m][n];
 }
 
-void nearest_offer(struct nearest *n, const char *candidate) {
-    size_t d = nearest_distance(n->wanted, candidate);
-    if (n->name && d >= n->distance) return;
-    n->name = candidate;
-    n->distance = d;
+static void list(struct nearest *n, const char *name) {
+    size_t used = strlen(n->names), length = strlen(name);
+    for (const char *p = n->names; (p = strstr(p, name)) != NULL; p += length)
+        if ((p == n->names || p[-1] == ' ') && (!p[length] || p[length] == ',')) return;
+    snprintf(n->names + used, sizeof n->names - used, "%s%s", used ? ", " : "", name);
 }
 
-const char *nearest_name(const struct nearest *n) {
-    bool near = n->name && n->distance * 2 <= strlen(n->wanted) &&
+bool nearest_offer_part(struct nearest *n, const char *name, size_t length) {
+    char copy[sizeof n->name];
+    bool found = !strncmp(n->wanted, name, length) && !n->wanted[length];
+    if (!length || length >= sizeof copy) return found;
+    snprintf(copy, sizeof copy, "%.*s", (int)length, name);
+    list(n, strlen(n->names) + length + sizeof ", , ..." > sizeof n->names ? "..." : copy);
+    size_t distance = nearest_distance(n->wanted, copy);
+    if (!*n->name || distance < n->distance) {
+        memcpy(n->name, copy, sizeof copy);
+        n->distance = distance;
+    }
+    return found;
+}
+
+bool nearest_offer(struct nearest *n, const char *name) {
+    return nearest_offer_part(n, name, strlen(name));
+}
+
+const char *nearest_meant(struct nearest *n) {
+    bool near = *n->name && n->distance * 2 <= strlen(n->wanted) &&
                 n->distance * 2 <= strlen(n->name);
-    return near ? n->name : NULL;
+    *n->text = 0;
+    if (near)
+        snprintf(n->text, sizeof n->text, "; do you mean %s%s%s?", n->before ? n->before : "",
+                 n->name, n->after ? n->after : "");
+    return n->text;
+}
+
+const char *nearest_or(struct nearest *n, const char *otherwise, ...) {
+    if (*nearest_meant(n)) return n->text;
+    va_list args;
+    va_start(args, otherwise);
+    vsnprintf(n->text, sizeof n->text, otherwise, args);
+    va_end(args);
+    return n->text;
 }

@@ -52,10 +52,8 @@ const struct command *command_find(int argc, char **argv, int *n) {
     if (found) return found;
     struct nearest near = {.wanted = name};
     for (const struct command *const *c = commands; *c; c++) nearest_offer(&near, (*c)->name);
-    if (nearest_name(&near))
-        base_fail(TRI_USAGE, "unknown command %s; do you mean %s?", name, near.name);
-    else
-        base_fail(TRI_USAGE, "unknown command %s; `trireme help` lists the commands", name);
+    base_fail(TRI_USAGE, "unknown command %s%s", name,
+              nearest_or(&near, "; `trireme help` lists the commands"));
     return NULL;
 }
 

@@ -279,12 +279,9 @@ static const struct word *find_word(const char *name, const char *before) {
         text_add(&all, "%s%s%s%s", i ? ", " : "", words[i].name, words[i].argument ? " " : "",
                  words[i].argument ? words[i].argument : "");
     }
-    if (nearest_name(&near))
-        base_fail(TRI_USAGE, "ctl: unknown request %s; do you mean %s? There are %s", name,
-                  near.name, all.data ? all.data : "");
-    else
-        base_fail(TRI_USAGE, "ctl: unknown request %s; there are %s", name,
-                  all.data ? all.data : "");
+    const char *meant = nearest_meant(&near);
+    base_fail(TRI_USAGE, "ctl: unknown request %s%s%s %s", name, meant,
+              *meant ? " There are" : "; there are", all.data ? all.data : "");
     text_free(&all);
     return NULL;
 }

@@ -14,11 +14,8 @@ static tri_status check_pass(const char *name) {
     struct nearest near = {.wanted = name};
     for (int i = 0; i < passes_count(); i++) nearest_offer(&near, passes_name(i));
     if (!near.distance) return TRI_OK;
-    if (nearest_name(&near))
-        return base_fail(TRI_USAGE, "--after %s: there is no such pass; do you mean %s?", name,
-                         near.name);
-    return base_fail(TRI_USAGE, "--after %s: there is no such pass; `trireme dump --help` lists "
-                     "the passes", name);
+    return base_fail(TRI_USAGE, "--after %s: there is no such pass%s", name,
+                     nearest_or(&near, "; `trireme dump --help` lists the passes"));
 }
 
 static const struct target *target_of(const tri_options *o) {

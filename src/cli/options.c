@@ -47,38 +47,28 @@ static const struct {
     {"--tp", "--mesh"},
 };
 
-/* The option of these sets that the user probably meant, or null. */
-static const char *suggest(const struct option_set *sets, unsigned use, const char *flag,
-                           const struct nearest *near, char text[32]) {
-    const struct option_set *set;
-    for (size_t i = 0; i < COUNT(elsewhere); i++)
-        if (!strcmp(elsewhere[i].name, flag) && find(sets, use, elsewhere[i].ours, &set))
-            return elsewhere[i].ours;
-    if (!nearest_name(near)) return NULL;
-    base_format(text, 32, "--%s", near->name);
-    return text;
-}
-
 /* If `foreign`, unknown options pass, except those that look like a typing error and those that
  * start workers, which only `trireme run` does. */
 static tri_status unknown(const struct option_set *sets, unsigned use, bool foreign,
                           const char *word) {
     const struct option_set *set, launching[] = {{launch_rows, NULL}, {0}};
-    char flag[32], near_text[32];
+    char flag[32];
     snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
     if (foreign && find(launching, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s is an option of `trireme run`, which starts several "
                          "workers: trireme run -n 2 -- ./program", flag);
-    struct nearest near = {.wanted = flag + 2 * !strncmp(flag, "--", 2)};
+    struct nearest near = {.wanted = flag + 2 * !strncmp(flag, "--", 2), .before = "--"};
     for (const struct option_set *s = sets; s->rows; s++)
         for (const struct option_row *row = s->rows; row->flag; row++)
             if (row->use & use && row->flag[1] == '-') nearest_offer(&near, row->flag + 2);
     if (foreign && near.distance > 1) return TRI_OK;
     if (find(sets, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s has no effect on this command; see --help", flag);
-    const char *ours = suggest(sets, use, flag, &near, near_text);
-    if (ours) return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag, ours);
-    return base_fail(TRI_USAGE, "unknown option %s; see --help", flag);
+    for (size_t i = 0; i < COUNT(elsewhere); i++)
+        if (!strcmp(elsewhere[i].name, flag) && find(sets, use, elsewhere[i].ours, &set))
+            return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag,
+                             elsewhere[i].ours);
+    return base_fail(TRI_USAGE, "unknown option %s%s", flag, nearest_or(&near, "; see --help"));
 }
 
 /* Options already given that exclude others. */

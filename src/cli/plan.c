@@ -162,14 +162,10 @@ static const struct word {
 
 static const struct word *find_word(const char *name) {
     struct nearest near = {.wanted = name};
-    for (size_t i = 0; i < COUNT(words); i++) {
-        if (!strcmp(words[i].name, name)) return &words[i];
-        nearest_offer(&near, words[i].name);
-    }
-    if (nearest_name(&near))
-        base_fail(TRI_USAGE, "plan: unknown action %s; do you mean %s?", name, near.name);
-    else
-        base_fail(TRI_USAGE, "plan: unknown action %s; there are show and diff", name);
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (nearest_offer(&near, words[i].name)) return &words[i];
+    base_fail(TRI_USAGE, "plan: unknown action %s%s", name,
+              nearest_or(&near, "; there are show and diff"));
     return NULL;
 }
 

@@ -8,16 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 static tri_status unknown_key(const char *spec, const char *key, const struct data_option *known,
                               int n) {
-    struct text list = {0};
-    for (int i = 0; i < n; i++) text_add(&list, "%s%s", i ? ", " : "", known[i].key);
-    tri_status status = list.failed
-        ? base_no_memory(spec)
-        : base_fail(TRI_USAGE, "data '%s': unknown option '%s'; known: %s", spec, key,
-                    n ? list.data : "none");
-    text_free(&list);
-    return status;
+    struct nearest near = {.wanted = key};
+    for (int i = 0; i < n; i++) nearest_offer(&near, known[i].key);
+    return base_fail(TRI_USAGE, "data '%s': unknown option '%s'; known: %s", spec, key,
+                     n ? near.names : "none");
 }
 
 static tri_status set_option(const char *spec, const struct data_option *o, char *value) {

@@ -106,23 +106,16 @@ static bool ends_with(const char *text, const char *end) {
 /* Fails with the nearest name, or with all names if none is near. */
 static void unknown_model(tri_graph *g, const char *name) {
     struct nearest near = {.wanted = name};
-    struct text names = {0};
-    for (size_t i = 0; i < COUNT(table); i++) {
-        nearest_offer(&near, table[i].name);
-        text_add(&names, "%s%s", i ? ", " : "", table[i].name);
-    }
+    for (size_t i = 0; i < COUNT(table); i++) nearest_offer(&near, table[i].name);
     if (ends_with(name, ".c"))
         graph_fail(g, TRI_USAGE, "\"%s\" is C: make it a shared object, FILE.so, with cc -shared "
                    "-fPIC $(pkg-config --cflags trireme)", name);
     else if (strchr(name, '/') && !access(name, X_OK))
         graph_fail(g, TRI_USAGE, "%s is a program: trireme run -n N -- %s trains it, and commands "
                    "such as memory also take it after --", name, name);
-    else if (nearest_name(&near))
-        graph_fail(g, TRI_USAGE, "no model is called \"%s\"; do you mean %s?", name, near.name);
     else
-        graph_fail(g, TRI_USAGE, "no model is called \"%s\"; there are: %s (or give a .tri or .so "
-                   "file)", name, names.data ? names.data : "");
-    text_free(&names);
+        graph_fail(g, TRI_USAGE, "no model is called \"%s\"%s", name,
+                   nearest_or(&near, "; there are: %s (or give a .tri or .so file)", near.names));
 }
 
 /* The builder that a shared object exports. The object stays loaded, as it may register rows. */

@@ -22,19 +22,18 @@
 
 /* A pattern that matches no parameter is an error: it would have no effect. */
 static tri_status check_pattern(const tri_graph *g, const struct graph_setting *s) {
-    struct nearest near = {.wanted = s->pattern};
+    struct nearest near = {.wanted = s->pattern, .before = "\"", .after = "\""};
     for (int i = 0; tri_param_at(g, i); i++) {
         const char *name = source_name(tri_param_at(g, i)->node);
         if (!fnmatch(s->pattern, name, 0)) return TRI_OK;
         nearest_offer(&near, name);
     }
-    const char *meant = nearest_name(&near);
-    return base_fail(TRI_USAGE, "no parameter's name matches \"%s\", which is to be %s%s%s%s",
+    return base_fail(TRI_USAGE, "no parameter's name matches \"%s\", which is to be %s%s",
                      s->pattern,
                      s->kind == SETTING_FREEZE   ? "frozen"
                      : s->kind == SETTING_BUCKET ? "in a bucket of its own"
                                                  : "given a rate of its own",
-                     meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+                     nearest_meant(&near));
 }
 
 static tri_status check_patterns(const tri_graph *g) {
@@ -432,19 +431,11 @@ static const char *renamed(const char *name) {
 
 static tri_status unknown_pass(const char *word) {
     struct nearest near = {.wanted = word};
-    struct text names = {0};
     for (size_t i = 0; i < COUNT(passes); i++)
-        if (passes[i].may) {
-            nearest_offer(&near, passes[i].name);
-            text_add(&names, "%s%s", names.size ? ", " : "", passes[i].name);
-        }
-    const char *meant = nearest_name(&near);
-    base_fail(TRI_USAGE, "--passes (tri_options.passes): there is no pass \"%s\" that can be left "
-              "out%s%s%s%s; these can: %s, all", word, renamed(word),
-              meant ? "; do you mean " : "", meant ? meant : "", meant ? "?" : "",
-              names.data ? names.data : "");
-    text_free(&names);
-    return TRI_USAGE;
+        if (passes[i].may) nearest_offer(&near, passes[i].name);
+    return base_fail(TRI_USAGE, "--passes (tri_options.passes): there is no pass \"%s\" that can "
+                     "be left out%s%s; these can: %s, all", word, renamed(word),
+                     nearest_meant(&near), near.names);
 }
 
 /* Reads one word: "-cse" leaves the pass out, "+cse" puts it back; "all" stands for all optional

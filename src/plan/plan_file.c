@@ -73,7 +73,7 @@ static tri_status fail_line(const struct reader *r, const char *fmt, ...) {
 }
 
 static tri_status begin_part(struct reader *r, const char *line) {
-    struct nearest near = {.wanted = line + 1};
+    struct nearest near = {.wanted = line + 1, .before = "[", .after = "]"};
     for (int i = 0; i < PLAN_PARTS; i++) {
         size_t n = strlen(part_names[i]);
         nearest_offer(&near, part_names[i]);
@@ -83,27 +83,17 @@ static tri_status begin_part(struct reader *r, const char *line) {
         r->part = i;
         return TRI_OK;
     }
-    const char *meant = nearest_name(&near);
-    return fail_line(r, "there is no part %.40s; do you mean [%s]?", line,
-                     meant ? meant : "grain] or [placement");
+    return fail_line(r, "there is no part %.40s%s", line,
+                     nearest_or(&near, "; do you mean [grain] or [placement]?"));
 }
 
 static tri_status unknown_key(const struct reader *r, const char *key) {
     struct nearest near = {.wanted = key};
-    struct text names = {0};
-    for (int i = 0; i < PLAN_KEYS; i++) {
-        if (keys[i].part != PLAN_PARTS && (int)keys[i].part != r->part) continue;
-        nearest_offer(&near, keys[i].name);
-        text_add(&names, "%s%s", names.size ? ", " : "", keys[i].name);
-    }
-    if (nearest_name(&near))
-        fail_line(r, "unknown word \"%.40s\" in [%s]; do you mean %s?", key, part_names[r->part],
-                  near.name);
-    else
-        fail_line(r, "unknown word \"%.40s\" in [%s]; a line begins with one of: %s", key,
-                  part_names[r->part], names.data ? names.data : "");
-    text_free(&names);
-    return TRI_USAGE;
+    for (int i = 0; i < PLAN_KEYS; i++)
+        if (keys[i].part == PLAN_PARTS || (int)keys[i].part == r->part)
+            nearest_offer(&near, keys[i].name);
+    return fail_line(r, "unknown word \"%.40s\" in [%s]%s", key, part_names[r->part],
+                     nearest_or(&near, "; a line begins with one of: %s", near.names));
 }
 
 static tri_status check_word(const struct reader *r, enum plan_key key, const char *value) {

@@ -78,18 +78,12 @@ static bool can_repeat(const bool *backward, const tri_node *n) {
 }
 
 static tri_status no_match(const tri_graph *g, const bool *backward, const char *pattern) {
-    struct nearest near = {.wanted = pattern};
-    struct arena names = {0};
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        const char *name = g->node[i]->name, *scope;
-        for (size_t n = 0; can_repeat(backward, g->node[i]) && next_scope(name, &n);)
-            if ((scope = arena_text(&names, "%.*s", (int)n, name))) nearest_offer(&near, scope);
-    }
-    const char *meant = nearest_name(&near);
-    base_fail(TRI_USAGE, "no scope or operator to recompute matches \"%s\"%s%s%s",
-              pattern, meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
-    arena_free(&names);
-    return TRI_USAGE;
+    struct nearest near = {.wanted = pattern, .before = "\"", .after = "\""};
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (size_t n = 0; can_repeat(backward, g->node[i]) && next_scope(g->node[i]->name, &n);)
+            nearest_offer_part(&near, g->node[i]->name, n);
+    return base_fail(TRI_USAGE, "no scope or operator to recompute matches \"%s\"%s", pattern,
+                     nearest_meant(&near));
 }
 
 static tri_status check_one(const tri_graph *g, const bool *backward, const char *pattern,

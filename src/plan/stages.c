@@ -48,23 +48,19 @@ static tri_status assign_asked(tri_graph *g, size_t forward) {
 }
 
 static tri_status check_pattern(const tri_graph *g, size_t forward, const struct graph_setting *s) {
-    struct nearest near = {.wanted = s->pattern};
-    struct arena names = {0};
+    struct nearest near = {.wanted = s->pattern, .before = "\"", .after = "\""};
     struct text at = {0};
     tri_status status = TRI_USAGE;
     for (size_t i = 0; i < forward && status; i++) {
         if (!node_runs(g->node[i])) continue;
         if (node_in_scope(g->node[i], s->pattern)) status = TRI_OK;
-        strategy_offer(&near, &names, g->node[i]->name, false, true);
+        strategy_offer(&near, g->node[i]->name, false, true);
     }
-    const char *meant = nearest_name(&near);
     if (s->file) text_add(&at, "%s:%d: ", s->file, s->line);
     if (status)
-        base_fail(status, "%sstage %d: no scope or operator matches \"%s\"%s%s%s",
-                  at.data ? at.data : "", (int)s->value, s->pattern,
-                  meant ? "; do you mean \"" : "", meant ? meant : "", meant ? "\"?" : "");
+        base_fail(status, "%sstage %d: no scope or operator matches \"%s\"%s",
+                  at.data ? at.data : "", (int)s->value, s->pattern, nearest_meant(&near));
     text_free(&at);
-    arena_free(&names);
     return status;
 }
 

@@ -122,12 +122,10 @@ static bool matches(const struct making *k, const struct strategy_line *l, const
     return !fnmatch(l->pattern, tri_name_of(n->out), 0) || !fnmatch(l->pattern, n->name, 0);
 }
 
-void strategy_offer(struct nearest *near, struct arena *kept, const char *name, bool pieces,
-                    bool scopes) {
+void strategy_offer(struct nearest *near, const char *name, bool pieces, bool scopes) {
     const char *begin = name;
     for (const char *p = name; (pieces || scopes) && (p = strchr(p, '.')); p++) {
-        const char *part = arena_text(kept, "%.*s", (int)(p - begin), begin);
-        if (part) nearest_offer(near, part);
+        nearest_offer_part(near, begin, (size_t)(p - begin));
         if (pieces) begin = p + 1;
     }
     nearest_offer(near, begin);
@@ -139,21 +137,16 @@ static tri_status matches_nothing(const struct making *k, const struct strategy_
     const char *wanted = !wild  ? l->pattern
                          : last ? last + 1
                                 : l->pattern + strspn(l->pattern, "*");
-    struct nearest near = {.wanted = wanted};
-    struct arena names = {0};
+    char before[512];
+    base_format(before, sizeof before, "\"%.*s", (int)(wanted - l->pattern), l->pattern);
+    struct nearest near = {.wanted = wanted, .before = before, .after = "\""};
     for (size_t i = 0; i < k->g->n_nodes && !strpbrk(wanted, "*?["); i++) {
         const tri_node *n = k->g->node[i];
         if (layout || can_ask(k, n))
-            strategy_offer(&near, &names, layout ? tri_name_of(n->out) : n->name, wild, !layout);
+            strategy_offer(&near, layout ? tri_name_of(n->out) : n->name, wild, !layout);
     }
-    const char *meant = nearest_name(&near);
-    if (meant && !strcmp(meant, wanted)) meant = NULL;
-    strategy_fail(l, "no %s matches \"%s\"%s%.*s%s%s", layout ? "tensor" : "scope or operator",
-                  l->pattern, meant ? "; do you mean \"" : "",
-                  meant ? (int)(wanted - l->pattern) : 0, l->pattern, meant ? meant : "",
-                  meant ? "\"?" : "");
-    arena_free(&names);
-    return TRI_USAGE;
+    return strategy_fail(l, "no %s matches \"%s\"%s", layout ? "tensor" : "scope or operator",
+                         l->pattern, strcmp(near.name, wanted) ? nearest_meant(&near) : "");
 }
 
 /* ---- strategies by pattern ---- */
@@ -424,39 +417,21 @@ static tri_status place_tensors(struct making *k) {
 
 /* ---- what nothing uses ---- */
 
-/* Adds a name to a list, once. */
-static void list_name(struct text *names, const char *name) {
-    size_t n = strlen(name);
-    for (const char *p = names->data; p && (p = strstr(p, name)); p += n)
-        if ((p == names->data || p[-1] == ' ') && (!p[n] || p[n] == ',')) return;
-    text_add(names, "%s%s", names->size ? ", " : "", name);
-}
-
 static tri_status unused_part(const struct making *k, const struct strategy_line *l,
                               const struct strategy_part *part) {
     struct nearest near = {.wanted = part->name};
-    struct text names = {0};
-    struct arena kept = {0};
     for (size_t i = 0; i < k->g->n_nodes; i++) {
         const tri_node *n = k->g->node[i];
         struct factors f;
         uint8_t factor[MAX_FACTORS];
         if (!matches(k, l, n) || !factors_of(n, &f)) continue;
-        for (int j = strategy_factors(&f, factor); j-- > 0;) {
-            const char *name = arena_copy(&kept, factor_name(n, &f, factor[j]));
-            if (!name) continue;
-            nearest_offer(&near, name);
-            list_name(&names, name);
-        }
+        for (int j = strategy_factors(&f, factor); j-- > 0;)
+            nearest_offer(&near, factor_name(n, &f, factor[j]));
         factors_free(&f);
     }
-    const char *meant = nearest_name(&near);
-    strategy_fail(l, "no operator that \"%s\" matches has a factor %s; they have: %s%s%s%s",
-                  l->pattern, part->name, names.data ? names.data : "none",
-                  meant ? "; do you mean " : "", meant ? meant : "", meant ? "?" : "");
-    text_free(&names);
-    arena_free(&kept);
-    return TRI_USAGE;
+    return strategy_fail(l, "no operator that \"%s\" matches has a factor %s; they have: %s%s",
+                         l->pattern, part->name, *near.names ? near.names : "none",
+                         nearest_meant(&near));
 }
 
 static tri_status check_used(const struct making *k) {

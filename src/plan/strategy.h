@@ -69,8 +69,7 @@ uint8_t factor_named(const tri_node *n, const struct factors *f, const char *nam
 bool factor_is_name(const char *name);
 
 /* Offers a name and its scopes, or each piece of it, as what a mistyped pattern may have meant. */
-void strategy_offer(struct nearest *near, struct arena *kept, const char *name, bool pieces,
-                    bool scopes);
+void strategy_offer(struct nearest *near, const char *name, bool pieces, bool scopes);
 
 /* What every row calls its factors, a line per row, for its first example; the caller frees it.
  * Null with a message. */

@@ -53,10 +53,6 @@ tri_status strategy_fail(const struct strategy_line *l, const char *fmt, ...) TR
 /* Fails: "net.c:9: fc.matmul (matmul f32[2,3], ...): ", what is wrong, the line and the mesh. */
 tri_status strategy_fail_at(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
                             const char *fmt, ...) TRI_PRINTF(4, 5);
-/* "; do you mean X?", or "". */
-#define MEANT_TEXT 96
-const char *strategy_meant(const char *wanted, const char *const *names, size_t n,
-                           char text[MEANT_TEXT]);
 /* The names of the node's factors that have at least so many places and can be split:
  * "rows (64), out (512)"; "none". */
 void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, struct text *out);

@@ -13,16 +13,6 @@
 
 /* ---- messages ---- */
 
-const char *strategy_meant(const char *wanted, const char *const *names, size_t n,
-                           char text[MEANT_TEXT]) {
-    struct nearest near = {.wanted = wanted};
-    for (size_t i = 0; i < n; i++) nearest_offer(&near, names[i]);
-    const char *meant = nearest_name(&near);
-    snprintf(text, MEANT_TEXT, "%s%s%s", meant ? "; do you mean " : "", meant ? meant : "",
-             meant ? "?" : "");
-    return text;
-}
-
 tri_status strategy_fail(const struct strategy_line *l, const char *fmt, ...) {
     char what[1024];
     va_list args;
@@ -148,20 +138,11 @@ static const char *ready(const char *name) {
 }
 
 static tri_status no_file(const char *name) {
-    struct text names = {0};
     struct nearest near = {.wanted = name};
-    char why[256];
-    snprintf(why, sizeof why, "%s", tri_message());
-    for (const struct strategy_ready *r = strategies_ready; r->name; r++) {
+    for (const struct strategy_ready *r = strategies_ready; r->name; r++)
         nearest_offer(&near, r->name);
-        text_add(&names, "%s%s", names.size ? ", " : "", r->name);
-    }
-    const char *meant = nearest_name(&near);
-    base_fail(TRI_USAGE, "--strategy (tri_options.strategy): %s; ready strategies are %s%s%s%s",
-              why, names.data ? names.data : "", meant ? "; do you mean " : "",
-              meant ? meant : "", meant ? "?" : "");
-    text_free(&names);
-    return TRI_USAGE;
+    return base_fail(TRI_USAGE, "--strategy (tri_options.strategy): %.255s; ready strategies are "
+                     "%s%s", tri_message(), near.names, nearest_meant(&near));
 }
 
 /* A ready strategy of this name, or else a file. */
@@ -201,15 +182,14 @@ tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
 /* ---- the text of a strategy ---- */
 
 static tri_status no_axis(const struct strategy_line *l, const struct mesh *m, const char *name) {
-    const char *names[MESH_MOST_AXES];
-    char meant[MEANT_TEXT];
+    struct nearest near = {.wanted = name};
     struct text mesh = {0};
-    for (int i = 0; i < m->n; i++) names[i] = m->axis[i].name;
+    for (int i = 0; i < m->n; i++) nearest_offer(&near, m->axis[i].name);
     mesh_print(m, &mesh);
     bool numbered = *m->axis[0].name >= '0' && *m->axis[0].name <= '9';
     tri_status status =
         strategy_fail(l, "the mesh %s has no axis \"%s\"%s%s", mesh.data ? mesh.data : "", name,
-                      strategy_meant(name, names, (size_t)m->n, meant),
+                      nearest_meant(&near),
                       numbered ? "; write a mesh whose axes have names as model=2" : "");
     text_free(&mesh);
     return status;

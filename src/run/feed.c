@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/convert.h"
+#include "base/nearest.h"
 #include "data/data.h"
 
 /* How to make pictures of the size that the network wants, if only the size differs; else "". */
@@ -34,26 +35,21 @@ static bool takes_front(const tri_spec *want, const tri_spec *have) {
 static tri_status match(struct run_input *in, const tri_data *data, const tri_field *fields,
                         int n, bool shorter) {
     char a[SPEC_TEXT], b[SPEC_TEXT], hint[96];
-    struct text names = {0};
+    struct nearest near = {.wanted = in->name};
     tri_spec want = graph_sample_spec(&in->spec);
-    tri_status status = TRI_OK;
-    for (in->field = 0; in->field < n && strcmp(fields[in->field].name, in->name); in->field++)
-        text_add(&names, "%s%s", in->field ? ", " : "", fields[in->field].name);
-    if (in->field == n) {
-        status = base_fail(TRI_USAGE, "the network wants \"%s\" %s, which data %s does not have; "
-                           "it has: %s%s", in->name, base_spec_text(&want, a), data->name,
-                           names.data ? names.data : "nothing",
-                           in->used ? "" : ". This input is unused: leave it out of the network");
-    } else {
-        tri_spec have = {fields[in->field].type, fields[in->field].shape};
-        bool right = have.type == want.type && base_shape_equal(&have.shape, &want.shape);
-        if (!right && !(shorter && takes_front(&want, &have)))
-            status = base_fail(TRI_USAGE, "the network wants \"%s\" %s per sample, but data %s has "
-                               "%s%s", in->name, base_spec_text(&want, a), data->name,
-                               base_spec_text(&have, b), size_hint(data, &want, &have, hint));
-    }
-    text_free(&names);
-    return status;
+    in->field = 0;
+    while (in->field < n && !nearest_offer(&near, fields[in->field].name)) in->field++;
+    if (in->field == n)
+        return base_fail(TRI_USAGE, "the network wants \"%s\" %s, which data %s does not have; "
+                         "it has: %s%s", in->name, base_spec_text(&want, a), data->name,
+                         *near.names ? near.names : "nothing",
+                         in->used ? "" : ". This input is unused: leave it out of the network");
+    tri_spec have = {fields[in->field].type, fields[in->field].shape};
+    bool right = have.type == want.type && base_shape_equal(&have.shape, &want.shape);
+    if (right || (shorter && takes_front(&want, &have))) return TRI_OK;
+    return base_fail(TRI_USAGE, "the network wants \"%s\" %s per sample, but data %s has %s%s",
+                     in->name, base_spec_text(&want, a), data->name, base_spec_text(&have, b),
+                     size_hint(data, &want, &have, hint));
 }
 
 static bool is_label(const tri_field *f) { return !type_is_float(f->type) && !f->shape.rank; }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/pipes.h"
 #include "data/data.h"
 #include "data/over.h"
@@ -88,16 +89,12 @@ static tri_status settle_plan(tri_run *run) {
 }
 
 static tri_status find_device(tri_run *run) {
-    struct text names = {0};
-    const char *name = run->options.device;
-    run->dev = name ? dev_find(name) : dev_at(0);
-    for (int i = 0; dev_at(i); i++) text_add(&names, "%s%s", i ? ", " : "", dev_at(i)->name);
-    tri_status status = TRI_OK;
-    if (!run->dev)
-        status = base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", name,
-                           names.data ? names.data : "");
-    text_free(&names);
-    return !status && run->dev->open ? run->dev->open() : status;
+    struct nearest near = {.wanted = run->options.device};
+    run->dev = near.wanted ? dev_find(near.wanted) : dev_at(0);
+    if (run->dev) return run->dev->open ? run->dev->open() : TRI_OK;
+    for (int i = 0; dev_at(i); i++) nearest_offer(&near, dev_at(i)->name);
+    return base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", near.wanted,
+                     near.names);
 }
 
 /* For the data: whether threads stop waiting for samples. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "checkpoint/checkpoint.h"
 #include "data/data.h"
 #include "run/evaluate.h"
@@ -31,16 +32,14 @@ static tri_status list_results(struct policy *p, const tri_run *run) {
 
 static tri_status unknown_metric(const struct policy *p, const tri_graph *g) {
     const struct graph_output *o = graph_output_find(g, p->of);
-    struct text names = {0};
-    for (int i = 0; i < p->n; i++) text_add(&names, "%s%s", i ? ", " : "", p->name[i]);
+    struct nearest near = {.wanted = p->of};
+    for (int i = 0; i < p->n; i++) nearest_offer(&near, p->name[i]);
     const char *why = !o                           ? "the network has no such output"
                       : o->tensor->spec.shape.rank ? "this output is not a single number"
                                                    : "this output depends on gradients (tri_grad), "
                                                      "which evaluations do not compute";
-    tri_status status = base_fail(TRI_USAGE, "--best %s: %s; evaluations have: %s", p->of, why,
-                                  names.data ? names.data : "none");
-    text_free(&names);
-    return status;
+    return base_fail(TRI_USAGE, "--best %s: %s; evaluations have: %s", p->of, why,
+                     *near.names ? near.names : "none");
 }
 
 /* "METRIC:max" or "METRIC:min". By default the largest value is the best, but the smallest loss.

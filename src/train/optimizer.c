@@ -148,21 +148,14 @@ static const struct row {
     {"lamb", lamb, {.lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-6}},
 };
 
-const char *optimizer_names(void) { return "sgd, momentum, nesterov, adam, adamw, lars, lamb"; }
-
+/* Null with a message. */
 static const struct row *find_row(const char *name) {
-    for (size_t i = 0; i < COUNT(rows); i++)
-        if (!strcmp(rows[i].name, name)) return &rows[i];
-    return NULL;
-}
-
-static tri_status unknown_optimizer(const char *name) {
     struct nearest near = {.wanted = name};
-    for (size_t i = 0; i < COUNT(rows); i++) nearest_offer(&near, rows[i].name);
-    const char *meant = nearest_name(&near);
-    return base_fail(TRI_USAGE, "there is no optimizer \"%s\"%s%s%s; there are: %s", name,
-                     meant ? "; do you mean " : "", meant ? meant : "", meant ? "?" : "",
-                     optimizer_names());
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (nearest_offer(&near, rows[i].name)) return &rows[i];
+    base_fail(TRI_USAGE, "there is no optimizer \"%s\"%s; there are: %s", name,
+              nearest_meant(&near), near.names);
+    return NULL;
 }
 
 static const struct {
@@ -228,7 +221,7 @@ static void resolve_zeros(tri_optimizer *o) {
 tri_status optimizer_check(tri_optimizer *o) {
     if (!o->name) o->name = "sgd";
     const struct row *row = find_row(o->name);
-    if (!row) return unknown_optimizer(o->name);
+    if (!row) return TRI_USAGE;
     tri_status status = TRI_OK;
     for (size_t i = 0; i < COUNT(settings) && !status; i++) status = check_setting(row, o, i);
     struct schedule s;

@@ -16,7 +16,6 @@ bool optimizer_is_zero(double value);
  * `used` does not have; null: there is none. */
 const char *optimizer_lacks(const tri_optimizer *used, const tri_optimizer *o);
 /* "sgd, momentum, ..." */
-const char *optimizer_names(void);
 
 /* A parsed schedule such as "cosine:end=0.01,warmup=500". */
 struct schedule {

@@ -26,13 +26,73 @@ static void near_names(void **state) {
     assert_int_equal(nearest_distance("kitten", "sitting"), 3);
     const char *many = "a name of more than thirty-one letters, which is cut";
     assert_int_equal(nearest_distance(many, many), 0);
+}
+
+static void what_is_meant(void **state) {
+    (void)state;
     struct nearest n = {.wanted = "modles"};
-    assert_null(nearest_name(&n));
-    nearest_offer(&n, "dump");
-    assert_null(nearest_name(&n));
-    nearest_offer(&n, "models");
-    nearest_offer(&n, "help");
-    assert_string_equal(nearest_name(&n), "models");
+    assert_string_equal(nearest_meant(&n), "");
+    assert_string_equal(nearest_or(&n, "; there are: %s", n.names), "; there are: ");
+    assert_false(nearest_offer(&n, "dump"));
+    assert_string_equal(nearest_meant(&n), "");
+    assert_string_equal(nearest_or(&n, "; there are: %s", n.names), "; there are: dump");
+    assert_false(nearest_offer(&n, "models"));
+    assert_false(nearest_offer(&n, "module")); /* as near; the first counts */
+    assert_string_equal(nearest_meant(&n), "; do you mean models?");
+    assert_string_equal(nearest_or(&n, "; there are: %s", n.names), "; do you mean models?");
+    n.before = "\"*.";
+    assert_string_equal(nearest_meant(&n), "; do you mean \"*.models?");
+    n.after = "\"";
+    assert_string_equal(nearest_meant(&n), "; do you mean \"*.models\"?");
+    struct nearest shorter = {.wanted = "ab"}; /* half of the shorter name may differ */
+    nearest_offer(&shorter, "abcd");
+    assert_string_equal(nearest_meant(&shorter), "");
+    nearest_offer(&shorter, "abc");
+    assert_string_equal(nearest_meant(&shorter), "; do you mean abc?");
+}
+
+static void names_in_a_list(void **state) {
+    (void)state;
+    struct nearest n = {.wanted = "fc.bias"};
+    assert_false(nearest_offer_part(&n, "fc.bias", 2));
+    assert_false(nearest_offer_part(&n, "fc.biases", 9));
+    assert_true(nearest_offer_part(&n, "fc.biases", 7));
+    assert_false(nearest_offer(&n, "FC.BIAS"));
+    assert_true(nearest_offer(&n, "fc.bias"));
+    assert_false(nearest_offer(&n, "bias"));
+    assert_false(nearest_offer(&n, "fc"));
+    assert_false(nearest_offer(&n, ""));
+    assert_string_equal(n.names, "fc, fc.biases, fc.bias, FC.BIAS, bias");
+    assert_int_equal(n.distance, 0);
+    assert_string_equal(n.name, "fc.bias");
+}
+
+/* A list that does not fit says so, and the nearest name is found all the same. */
+static void many_and_long_names(void **state) {
+    (void)state;
+    struct nearest n = {.wanted = "name 777"};
+    char name[32], text[300];
+    for (int i = 0; i < 1000; i++) {
+        base_format(name, sizeof name, "name %d", i);
+        assert_int_equal(nearest_offer(&n, name), i == 777);
+    }
+    assert_string_equal(n.name, "name 777");
+    assert_ptr_equal(strstr(n.names, "name 0, name 1, "), n.names);
+    assert_non_null(strstr(n.names, ", ..."));
+    assert_true(strlen(n.names) < sizeof n.names && strlen(n.names) > sizeof n.names - 32);
+    assert_string_equal(strchr(strstr(n.names, "..."), '.'), "...");
+    memset(text, 'x', sizeof text);
+    text[255] = 0;
+    n = (struct nearest){.wanted = text};
+    assert_true(nearest_offer(&n, text));
+    assert_string_equal(n.names, text);
+    assert_string_equal(n.name, text);
+    text[255] = 'x';
+    text[256] = 0;
+    n = (struct nearest){.wanted = text};
+    assert_true(nearest_offer(&n, text));
+    assert_string_equal(n.names, "");
+    assert_string_equal(nearest_meant(&n), "");
 }
 
 /* ---- options ---- */
@@ -334,6 +394,9 @@ static void resumes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_names),
+        cmocka_unit_test(what_is_meant),
+        cmocka_unit_test(names_in_a_list),
+        cmocka_unit_test(many_and_long_names),
         cmocka_unit_test(all_options),
         cmocka_unit_test(length_of_a_run),
         cmocka_unit_test(resumes),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/isa.h"
 
+#include "base/nearest.h"
 #include "dev/cpu/gemm.h"
 
 #include <stdlib.h>
@@ -72,12 +73,9 @@ bool isa_has_amx(void) {
 tri_status isa_open(void) {
     const char *name = getenv("TRIREME_ISA");
     if (!name || machine_has(find(name))) return TRI_OK;
-    struct text all = {0};
+    struct nearest near = {.wanted = name};
     for (int isa = 0; isa < ISAS; isa++)
-        if (machine_has(isa)) text_add(&all, "%s%s", isa ? ", " : "", isa_names[isa]);
-    tri_status status = base_fail(
-        TRI_USAGE, "TRIREME_ISA=%s: this machine has %s; set one of them, or unset it", name,
-        all.data ? all.data : "");
-    text_free(&all);
-    return status;
+        if (machine_has(isa)) nearest_offer(&near, isa_names[isa]);
+    return base_fail(TRI_USAGE, "TRIREME_ISA=%s: this machine has %s; set one of them, or unset it",
+                     name, near.names);
 }
