@@ -301,20 +301,16 @@ static int run_word(const struct word *w, char **arguments, const char *key_file
 
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
-    const struct option_set sets[] = {{rows, &own}, {0}};
-    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
-    if (argc < 2) {
-        base_fail(TRI_USAGE, "ckpt lacks its action: trireme %s %s", c->name, c->arguments);
-        return cli_fail();
-    }
-    const struct word *w = find_word(argv[1]);
+    struct cli_arguments a;
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    const struct word *w = find_word(a.words[0]);
     if (!w) return cli_fail();
-    if (argc != 2 + w->n) {
+    if (a.n_words != 1 + w->n) {
         base_fail(TRI_USAGE, "ckpt %s takes %d argument%s: trireme ckpt %s %s", w->name, w->n,
                   w->n == 1 ? "" : "s", w->name, w->arguments);
         return cli_fail();
     }
-    return run_word(w, argv + 2, own.key);
+    return run_word(w, a.words + 1, own.key);
 }
 
 static void describe(struct text *out) {
@@ -327,6 +323,7 @@ const struct command command_ckpt = {
     .name = "ckpt",
     .arguments = "ls|show|verify|diff|key ... [--ckpt-key FILE]",
     .help = "list, show, verify and compare checkpoints",
+    .takes_words = "action",
     .rows = rows,
     .more = describe,
     .run = run,
