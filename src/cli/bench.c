@@ -316,18 +316,18 @@ static void more(struct text *out) {
 
 static const struct option_row rows[] = {
     {"--ops", NULL, "also print the time per operator, the longest first", option_given,
-     offsetof(struct own, ops), USE_ALL, GROUP_NONE},
+     offsetof(struct own, ops), USE_ALL, .group = GROUP_NONE},
     {"--nodes", NULL, "also print the 30 nodes that take longest, with their shapes", option_given,
-     offsetof(struct own, nodes), USE_ALL, GROUP_NONE},
+     offsetof(struct own, nodes), USE_ALL, .group = GROUP_NONE},
     {"--largest", NULL, "measure nothing; print the largest batch that fits in memory by the plan",
-     option_given, offsetof(struct own, largest), USE_ALL, GROUP_NONE},
+     option_given, offsetof(struct own, largest), USE_ALL, .group = GROUP_NONE},
     {"--until-loss", "X", "with -n: also print the time until the loss is at most X",
-     option_positive, offsetof(struct own, until_loss), USE_ALL, GROUP_NONE},
+     option_positive, offsetof(struct own, until_loss), USE_ALL, .group = GROUP_NONE},
     {"-n", "LIST", "measure with each of these numbers of workers: 1,2,4", option_text,
-     offsetof(struct own, workers), USE_ALL, GROUP_WORKERS},
+     offsetof(struct own, workers), USE_ALL, .group = GROUP_WORKERS},
     {"--threads-per-worker", "T",
      "with -n: threads of each worker (default: the number of cores divided by that of workers)",
-     option_count, offsetof(struct own, threads), USE_ALL, GROUP_WORKERS},
+     option_count, offsetof(struct own, threads), USE_ALL, .group = GROUP_WORKERS},
     {0},
 };
 

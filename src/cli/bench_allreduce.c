@@ -329,10 +329,10 @@ static void more(struct text *out) {
 
 static const struct option_row rows[] = {
     {"-n", "N", "number of processes, 2 to 64 (default: 2)", set_ranks, offsetof(struct own, ranks),
-     USE_ALL, GROUP_NONE},
+     USE_ALL, .group = GROUP_NONE},
     {"--bytes", "LIST",
      "sizes of an input, multiples of 4 (default: 1K,4K,16K,64K,256K,1M,4M,16M,64M,100M)",
-     set_sizes, offsetof(struct own, sizes), USE_ALL, GROUP_NONE},
+     set_sizes, offsetof(struct own, sizes), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

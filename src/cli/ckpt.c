@@ -285,7 +285,7 @@ struct own {
 
 static const struct option_row rows[] = {
     {"--ckpt-key", "FILE", "file with the key of sealed checkpoints", option_text,
-     offsetof(struct own, key), USE_ALL, GROUP_NONE},
+     offsetof(struct own, key), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

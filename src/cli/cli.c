@@ -11,7 +11,6 @@
 #include "cli/visit.h"
 #include "data/data.h"
 #include "models/models.h"
-#include "plan/defaults.h"
 #include "plan/plan_file.h"
 
 /* In the order of `trireme help`. */
@@ -93,7 +92,7 @@ static tri_status take_model(const struct command *c, int argc, char **argv,
 
 static const struct option_row visit_rows[] = {
     {"--network", "K", "of the program after --: the K-th network that it opens (default: 1)",
-     option_count, offsetof(struct cli_arguments, network), USE_ALL, GROUP_NONE},
+     option_count, offsetof(struct cli_arguments, network), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 
@@ -109,7 +108,7 @@ static tri_status take_options(const struct command *c, int *argc, char **argv, 
     if (c->takes_program) sets[n++] = (struct option_set){visit_rows, out};
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, argc, argv);
     if (!status) status = options_take_plan(&out->options);
-    defaults_forget(&out->options);
+    options_forget_usual(&out->options);
     if (!status && out->options.data != theirs.data) status = data_refuse_fed(out->options.data);
     return status;
 }
@@ -168,14 +167,11 @@ tri_status cli_read_about(const struct command *c, struct cli_arguments *a,
 
 /* A run does the same, but some commands make none. */
 static tri_status check_plan(const struct cli_arguments *a, tri_graph *g) {
-    struct plan_file p;
     if (!a->options.plan) return TRI_OK;
-    tri_status status = plan_read(a->options.plan, &p);
-    if (status) return status;
-    plan_replace_recompute(&p, g);
-    status = plan_check_network(&p, g);
-    plan_free(&p);
-    return status;
+    const struct plan_file *p = plan_read(a->options.plan, false);
+    if (!p) return base_last();
+    plan_replace_recompute(p, g);
+    return plan_check_network(p, g);
 }
 
 tri_graph *cli_graph(struct cli_arguments *a) {

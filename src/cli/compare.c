@@ -210,21 +210,18 @@ static tri_status compare_apart(const struct cli_arguments *a, const struct own 
 static tri_status same_grain(const struct own *own, bool *same) {
     char hash[2][PLAN_DIGITS];
     int64_t batch[2] = {0, 0};
-    tri_status status = TRI_OK;
-    for (int i = 0; i < 2 && !status; i++) {
-        struct plan_file p;
-        status = plan_read(own->plan[i], &p);
-        if (status) break;
-        plan_hash(&p, PLAN_GRAIN, hash[i]);
-        batch[i] = plan_number(&p, PLAN_BATCH);
-        plan_free(&p);
+    for (int i = 0; i < 2; i++) {
+        const struct plan_file *p = plan_read(own->plan[i], true);
+        if (!p) return base_last();
+        plan_hash(p, PLAN_GRAIN, hash[i]);
+        batch[i] = plan_number(p, PLAN_BATCH);
     }
-    if (!status && batch[0] && batch[1] && batch[0] != batch[1])
+    if (batch[0] && batch[1] && batch[0] != batch[1])
         return base_fail(TRI_USAGE, "%s has batch %lld, %s batch %lld: their steps have other "
                          "samples, and cannot be compared", own->plan[0], (long long)batch[0],
                          own->plan[1], (long long)batch[1]);
-    *same = !status && !strcmp(hash[0], hash[1]);
-    return status;
+    *same = !strcmp(hash[0], hash[1]);
+    return TRI_OK;
 }
 
 static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
@@ -272,11 +269,11 @@ static const char *take_plan(void *at, const char *value) {
 
 static const struct option_row rows[] = {
     {"--plan", "FILE", "a plan of the network (--save-plan); given twice", take_plan, 0, USE_ALL,
-     GROUP_NONE},
+     .group = GROUP_NONE},
     {"--tolerance", "X",
      "of plans that give other bits: the largest difference, relative to a tensor's largest value "
      "(default: 1e-4); of directories: likewise (default: bits are compared)",
-     option_positive, offsetof(struct own, tolerance), USE_ALL, GROUP_NONE},
+     option_positive, offsetof(struct own, tolerance), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

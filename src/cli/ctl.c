@@ -337,7 +337,7 @@ struct own {
 
 static const struct option_row rows[] = {
     {"--timeout", "S", "fail if the request is not done after S seconds (default: 30)",
-     option_seconds, offsetof(struct own, timeout), USE_ALL, GROUP_NONE},
+     option_seconds, offsetof(struct own, timeout), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

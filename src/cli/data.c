@@ -171,17 +171,17 @@ static tri_status bench(tri_data *d, double seconds) {
 
 static const struct option_row rows[] = {
     {"--check", NULL, "decode every sample completely and list the bad ones", option_given,
-     offsetof(struct own, check), USE_ALL, GROUP_NONE},
+     offsetof(struct own, check), USE_ALL, .group = GROUP_NONE},
     {"--threads", "T", "threads that --check uses (default: one per core)", option_count,
-     offsetof(struct own, threads), USE_ALL, GROUP_NONE},
+     offsetof(struct own, threads), USE_ALL, .group = GROUP_NONE},
     {"--bench", NULL,
      "measure, on one thread, how fast samples are read, and how fast they are decoded completely",
-     option_given, offsetof(struct own, bench), USE_ALL, GROUP_NONE},
+     option_given, offsetof(struct own, bench), USE_ALL, .group = GROUP_NONE},
     {"--seconds", "S", "least time of each measurement (default: 3)", option_seconds,
-     offsetof(struct own, seconds), USE_ALL, GROUP_NONE},
+     offsetof(struct own, seconds), USE_ALL, .group = GROUP_NONE},
     {"--tokenizer", "KIND",
      "how text becomes tokens: bytes, bert:FILE, bert-cased:FILE or gpt2:DIR (default: bytes)",
-     option_text, offsetof(struct own, tokenizer), USE_ALL, GROUP_NONE},
+     option_text, offsetof(struct own, tokenizer), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

@@ -48,7 +48,7 @@ static void more(struct text *out) {
 static const struct option_row rows[] = {
     {"--after", "PASS",
      "print the network after this pass (default: the first pass, the network as written)",
-     option_text, offsetof(struct own, after), USE_ALL, GROUP_NONE},
+     option_text, offsetof(struct own, after), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

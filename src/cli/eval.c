@@ -65,7 +65,7 @@ static const struct option_row rows[] = {
     {"-n", "N|auto",
      "workers: processes that share the batches; the result does not depend on their number; auto "
      "takes one per core (default: this process alone)",
-     workers, 0, USE_EVAL, GROUP_WORKERS},
+     workers, 0, USE_EVAL, .group = GROUP_WORKERS},
     {0},
 };
 

@@ -215,16 +215,16 @@ static int run(const struct command *c, int argc, char **argv) {
 static const struct option_row rows[] = {
     {"--devices", "N",
      "for so many devices, which are replicas of the mesh: what moves over all of them",
-     option_count, offsetof(struct own, devices), USE_ALL, GROUP_NONE},
+     option_count, offsetof(struct own, devices), USE_ALL, .group = GROUP_NONE},
     {"--bucket", "SIZE", "as for training: buckets of at least this size", option_size,
-     offsetof(struct own, bucket), USE_ALL, GROUP_NONE},
+     offsetof(struct own, bucket), USE_ALL, .group = GROUP_NONE},
     {"--measure", NULL, "of a pipeline: run some steps on random samples, a thread per rank, and "
      "say how long ranks wait with the times that legs and their sums of gradients take here",
-     option_given, offsetof(struct own, measure), USE_ALL, GROUP_NONE},
+     option_given, offsetof(struct own, measure), USE_ALL, .group = GROUP_NONE},
     {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
-     GROUP_NONE},
+     .group = GROUP_NONE},
     {"--factors", NULL, "list what each operator calls its factors, for --strategy", option_given,
-     offsetof(struct own, factors), USE_ALL, GROUP_NONE},
+     offsetof(struct own, factors), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

@@ -14,15 +14,12 @@
 
 /* A plan's workers, unless the command line has them. One is this process. *threads: the plan's. */
 static tri_status take_plan(struct launch *l, const tri_options *o, int64_t *threads) {
-    struct plan_file p;
     *threads = 0;
-    if (!o->plan) return TRI_OK;
-    tri_status status = plan_read(o->plan, &p);
-    if (status) return status;
-    int64_t workers = plan_number(&p, PLAN_WORKERS);
-    *threads = plan_number(&p, PLAN_THREADS);
-    if (!l->workers && workers > 1) l->workers = workers < INT_MAX ? (int)workers : INT_MAX;
-    plan_free(&p);
+    const struct plan_file *p = o->plan ? plan_read(o->plan, false) : NULL;
+    if (!p) return o->plan ? base_last() : TRI_OK;
+    int64_t workers = plan_number(p, PLAN_WORKERS);
+    *threads = plan_number(p, PLAN_THREADS);
+    if (!l->workers && workers > 1) l->workers = (int)workers;
     return TRI_OK;
 }
 
@@ -56,9 +53,9 @@ struct own {
 
 static const struct option_row rows[] = {
     {"--out", "DIR", "directory for agent.log and the output of the workers (default: run)",
-     option_text, offsetof(struct own, out), USE_ALL, GROUP_OUTPUT},
+     option_text, offsetof(struct own, out), USE_ALL, .group = GROUP_OUTPUT},
     {"--on-event", "CMD", ON_EVENT_HELP, option_text, offsetof(struct own, launch.on_event),
-     USE_ALL, GROUP_OUTPUT},
+     USE_ALL, .group = GROUP_OUTPUT},
     {0},
 };
 

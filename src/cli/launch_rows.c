@@ -47,32 +47,32 @@ const struct option_row launch_rows[] = {
      "workers: processes that share every step; the result does not depend on their number; auto "
      "takes as many as pay off, measured during the first steps (default: this process alone; of "
      "`run`: 1)",
-     workers, 0, USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+     workers, 0, USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
     {"--most", "N",
      "the largest number that `trireme ctl DIR scale` can set; memory is laid out for it "
      "(default: that of -n)",
-     count, FIELD(most), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+     count, FIELD(most), USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
     {"--spares", "N",
      "workers that wait, compiled and warmed up, to replace one that dies (default: 0)", count,
-     FIELD(spares), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+     FIELD(spares), USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
     {"--threads-per-worker", "T",
      "threads of each worker (default: the number of cores divided by that of workers)", threads,
-     FIELD(threads), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+     FIELD(threads), USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
     {"--stall-timeout", "S",
      "kill and replace a worker that makes no progress for S seconds (default: 10, or 20 times the "
      "longest time that the operator has taken)",
-     option_seconds, FIELD(stall_timeout), USE_TRAIN, GROUP_WORKERS},
+     option_seconds, FIELD(stall_timeout), USE_TRAIN, .group = GROUP_WORKERS},
     {"--start-timeout", "S", "the same until a worker's first step (default: 300)", option_seconds,
-     FIELD(start_timeout), USE_TRAIN, GROUP_WORKERS},
+     FIELD(start_timeout), USE_TRAIN, .group = GROUP_WORKERS},
     {"--grace", "S",
      "when the run is asked to end, wait S seconds for it to finish the step and save (default: "
      "30)",
-     option_seconds, FIELD(grace), USE_TRAIN, GROUP_WORKERS},
+     option_seconds, FIELD(grace), USE_TRAIN, .group = GROUP_WORKERS},
     {"--audit", "P",
      "share of the lanes, 0 to 1, that a second worker computes again and compares bit for bit "
      "(default: 0)",
-     fraction, FIELD(audit), USE_TRAIN | USE_MEMORY, GROUP_WORKERS},
+     fraction, FIELD(audit), USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
     {"--no-kill", NULL, "report stalls but kill no worker, for use with a debugger", option_given,
-     FIELD(no_kill), USE_TRAIN, GROUP_WORKERS},
+     FIELD(no_kill), USE_TRAIN, .group = GROUP_WORKERS},
     {0},
 };

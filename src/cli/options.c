@@ -2,13 +2,11 @@
  * Reading options from a command line; the public functions for them. */
 #include "cli/options.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
-#include "plan/defaults.h"
 #include "plan/plan_file.h"
 
 /* Whether `word` is the row's flag, as "--flag" or "--flag=value". */
@@ -142,27 +140,10 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
     return TRI_OK;
 }
 
-/* The plans of all options, which point to their texts. */
-static struct kept_plan {
-    struct plan_file plan;
-    struct kept_plan *next;
-} *kept_plans;
-static pthread_mutex_t kept_mutex = PTHREAD_MUTEX_INITIALIZER;
-
 tri_status options_take_plan(tri_options *o) {
     if (!o->plan) return TRI_OK;
-    struct kept_plan *kept = calloc(1, sizeof *kept);
-    if (!kept) return base_no_memory("a plan");
-    tri_status status = plan_read(o->plan, &kept->plan);
-    if (status) {
-        free(kept);
-        return status;
-    }
-    pthread_mutex_lock(&kept_mutex);
-    kept->next = kept_plans;
-    kept_plans = kept;
-    pthread_mutex_unlock(&kept_mutex);
-    return plan_take(&kept->plan, o);
+    const struct plan_file *p = plan_read(o->plan, true);
+    return p ? plan_take(p, o) : base_last();
 }
 
 /* ---- public functions ---- */
@@ -177,10 +158,10 @@ tri_status tri_options_parse(tri_options *o, int *argc, char **argv) {
         }
     const struct option_set sets[] = {{options_rows, o}, {0}};
     const tri_options before = *o;
-    defaults_forget(o);
+    options_forget_usual(o);
     tri_status status = options_take(sets, USE_TRAIN, true, argc, argv);
     if (!status) status = options_take_plan(o);
-    defaults_restore(o, &before); /* the program may read them */
+    options_restore_usual(o, &before); /* the program may read them */
     if (status) fprintf(stderr, "%s: %s\n", argv[0], tri_message());
     return status;
 }

@@ -20,12 +20,12 @@ struct own {
 };
 
 /* The network of a plan, with the options that the plan states in `one`. */
-static tri_graph *open_network(const struct plan_file *p, const char *path,
-                               const struct cli_arguments *a, struct cli_arguments *one) {
+static tri_graph *open_network(const struct plan_file *p, const struct cli_arguments *a,
+                               struct cli_arguments *one) {
     *one = *a;
     if (!a->model) one->model = plan_find(p, PLAN_MODEL)->value;
     if (plan_take(p, &one->options)) return NULL;
-    one->options.plan = path;
+    one->options.plan = p->name;
     return cli_graph(one);
 }
 
@@ -53,12 +53,11 @@ static void show_counts(const struct plan_file *p, struct text *out) {
 }
 
 /* Without its network only the texts of strategies can be checked. */
-static tri_status check_strategies(const struct plan_file *p, const char *path,
-                                   const struct cli_arguments *a) {
+static tri_status check_strategies(const struct plan_file *p, const struct cli_arguments *a) {
     struct cli_arguments one;
     tri_status status = plan_check_strategies(p);
     if (status || !(a->model || plan_find(p, PLAN_MODEL))) return status;
-    tri_graph *g = open_network(p, path, a, &one);
+    tri_graph *g = open_network(p, a, &one);
     status = g ? strategies_check(g, &one.options) : base_last();
     tri_graph_free(g);
     return status;
@@ -88,44 +87,40 @@ static tri_status show_own(struct cli_arguments *a, struct text *out) {
 }
 
 static tri_status show(char **word, struct cli_arguments *a, struct text *out) {
-    struct plan_file p;
     if (!word[0]) return show_own(a, out);
-    tri_status status = plan_read(word[0], &p);
-    if (status) return status;
-    show_plan(&p, out);
-    show_edited(&p, out);
-    status = check_strategies(&p, word[0], a);
-    plan_free(&p);
-    return status;
+    const struct plan_file *p = plan_read(word[0], true);
+    if (!p) return base_last();
+    show_plan(p, out);
+    show_edited(p, out);
+    return check_strategies(p, a);
 }
 
 /* ---- diff ---- */
 
-static bool same_part(const struct plan_file p[2], enum plan_part part) {
+static bool same_part(const struct plan_file *const p[2], enum plan_part part) {
     char a[PLAN_DIGITS], b[PLAN_DIGITS];
-    return !strcmp(plan_hash(&p[0], part, a), plan_hash(&p[1], part, b));
+    return !strcmp(plan_hash(p[0], part, a), plan_hash(p[1], part, b));
 }
 
 /* The programs of a plan as text. */
-static tri_status program_of(const struct plan_file *p, const char *path,
-                             const struct cli_arguments *a, char **program) {
+static tri_status program_of(const struct plan_file *p, const struct cli_arguments *a,
+                             char **program) {
     struct cli_arguments one;
     *program = NULL;
     if (!a->model && !plan_find(p, PLAN_MODEL))
         return base_fail(TRI_USAGE, "%s does not name a model of the zoo; compiling it needs the "
-                         "network: --model FILE.tri or FILE.so, or -- ./program", path);
-    tri_graph *g = open_network(p, path, a, &one);
+                         "network: --model FILE.tri or FILE.so, or -- ./program", p->name);
+    tri_graph *g = open_network(p, a, &one);
     if (g) *program = passes_program(g, &one.options, dev_at(0)->target);
     tri_graph_free(g);
     return *program ? TRI_OK : base_last();
 }
 
-static tri_status compare_programs(const struct plan_file p[2], char **word,
+static tri_status compare_programs(const struct plan_file *const p[2],
                                    const struct cli_arguments *a, bool *same) {
     char *program[2] = {NULL, NULL};
     tri_status status = TRI_OK;
-    for (int i = 0; i < 2 && !status; i++)
-        status = program_of(&p[i], word[i], a, &program[i]);
+    for (int i = 0; i < 2 && !status; i++) status = program_of(p[i], a, &program[i]);
     if (!status) *same = !strcmp(program[0], program[1]);
     free(program[0]);
     free(program[1]);
@@ -133,18 +128,14 @@ static tri_status compare_programs(const struct plan_file p[2], char **word,
 }
 
 static tri_status diff(char **word, struct cli_arguments *a, struct text *out) {
-    struct plan_file p[2];
+    const struct plan_file *p[2];
     bool same = true;
-    tri_status status = plan_read(word[0], &p[0]);
-    if (status) return status;
-    status = plan_read(word[1], &p[1]);
-    if (!status) {
-        plan_differ(&p[0], &p[1], PLAN_MODEL, PLAN_KEYS, out);
-        if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, word, a, &same);
-        if (!status) text_add(out, same ? "same bits\n" : "bits differ\n");
-        plan_free(&p[1]);
-    }
-    plan_free(&p[0]);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < 2; i++)
+        if (!(p[i] = plan_read(word[i], true))) return base_last();
+    plan_differ(p[0], p[1], PLAN_MODEL, PLAN_KEYS, out);
+    if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, a, &same);
+    if (!status) text_add(out, same ? "same bits\n" : "bits differ\n");
     return status;
 }
 
@@ -171,7 +162,7 @@ static const struct word *find_word(const char *name) {
 
 static const struct option_row rows[] = {
     {"--model", "MODEL", "the network of plans that name none: FILE.tri, FILE.so", option_text,
-     offsetof(struct own, model), USE_ALL, GROUP_NONE},
+     offsetof(struct own, model), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

@@ -19,11 +19,11 @@ struct own {
 
 static const struct option_row rows[] = {
     {"--names", "FILE", "names of the classes, one per line (default: those of --data, or none)",
-     option_text, offsetof(struct own, names), USE_EVAL, GROUP_NONE},
+     option_text, offsetof(struct own, names), USE_EVAL, .group = GROUP_NONE},
     {"--top", "K", "classes to print per picture (default: 5)", option_count,
-     offsetof(struct own, top), USE_EVAL, GROUP_NONE},
+     offsetof(struct own, top), USE_EVAL, .group = GROUP_NONE},
     {"--json", NULL, "print a JSON object per picture, one per line", option_given,
-     offsetof(struct own, json), USE_EVAL, GROUP_NONE},
+     offsetof(struct own, json), USE_EVAL, .group = GROUP_NONE},
     {0},
 };
 

@@ -183,7 +183,7 @@ struct own {
 
 static const struct option_row rows[] = {
     {"--once", NULL, "print one page, as top does if stdout is not a terminal", option_given,
-     offsetof(struct own, once), USE_ALL, GROUP_NONE},
+     offsetof(struct own, once), USE_ALL, .group = GROUP_NONE},
     {0},
 };
 

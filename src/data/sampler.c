@@ -97,14 +97,8 @@ tri_status sampler_open(struct sampler *s, const tri_data *d, const struct sampl
     int64_t steps;
     *s = (struct sampler){.size = d->size, .batch = o->batch, .seed = o->seed};
     tri_status status = read_share(s, o->share);
-    if (!status && o->tail && strcmp(o->tail, "drop") && strcmp(o->tail, "pad") &&
-        strcmp(o->tail, "keep"))
-        status = base_fail(TRI_USAGE,
-                           "--tail (tri_options.tail) is \"%s\"; known: drop, pad (fills the last "
-                           "step with samples that do not count), keep (a smaller last step)",
-                           o->tail);
-    s->keep = o->tail && !strcmp(o->tail, "keep");
-    s->pad = o->tail && !strcmp(o->tail, "pad");
+    s->keep = o->tail == TAIL_KEEP;
+    s->pad = o->tail == TAIL_PAD;
     if (!status && s->pad && d->sequential)
         status = base_fail(
             TRI_USAGE,

@@ -26,11 +26,14 @@ struct sampler {
     const uint32_t *strata_order; /* of the epoch */
 };
 
+/* What happens to the last samples of an epoch if they do not fill a step: the words of --tail. */
+enum tail_way { TAIL_DROP, TAIL_KEEP, TAIL_PAD };
+
 /* From the options; all nullable. */
 struct sampler_settings {
     const char *kind;  /* "shuffled" (the default), "sequential", "stratified", "weighted:..." */
     const char *share; /* "K/N", "K/N,drop" */
-    const char *tail;  /* "drop" (the default), "pad", "keep" */
+    enum tail_way tail;
     const int64_t *limit; /* see lengths.h */
     int limits;           /* 0 or 1: there is one class */
     bool no_shuffle;

@@ -8,15 +8,10 @@
 
 #include "base/convert.h"
 #include "machine/machine.h"
-
-tri_status finite_check_option(const char *on_nan) {
-    if (!on_nan || !strcmp(on_nan, "stop") || !strcmp(on_nan, "warn")) return TRI_OK;
-    return base_fail(TRI_USAGE, "--on-nan (tri_options.on_nan) is \"%s\"; it must be stop or warn",
-                     on_nan);
-}
+#include "plan/option_rows.h"
 
 bool finite_stops(const tri_options *o) {
-    return !o->forward && !(o->on_nan && !strcmp(o->on_nan, "warn"));
+    return !o->forward && option_choice("--on-nan", o->on_nan) != ON_NAN_WARN;
 }
 
 /* ---- what the loss is computed from ---- */

@@ -28,8 +28,7 @@ struct finite {
 
 struct machine;
 
-/* tri_options.on_nan: null, "stop" or "warn". */
-tri_status finite_check_option(const char *on_nan);
+/* What tri_options.on_nan says. */
 bool finite_stops(const tri_options *o);
 /* Called between the compilation of m and the making of its programs. */
 void finite_find(struct machine *m);

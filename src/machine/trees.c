@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "machine/machine.h"
-#include "plan/defaults.h"
+#include "plan/option_rows.h"
 
 /* The lanes' result that a parameter's update is computed from, through tensors of the parameter's
  * size; null: there is none. */
@@ -68,8 +68,8 @@ static tri_status make_schedule(struct machine *m) {
 
 tri_status machine_make_tree(struct machine *m, int k) {
     struct program *all = k ? m->thread[0].lane : m->thread[0].count;
-    int claimers = machine_claimers(m, k), level;
-    tri_status status = zero_level(&m->options, &level);
+    int claimers = machine_claimers(m, k), level = m->compilation.zero;
+    tri_status status = TRI_OK;
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
         .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors,
@@ -78,7 +78,7 @@ tri_status machine_make_tree(struct machine *m, int k) {
         .pipeline = &m->pipeline, .times = &m->times,
         .rule = {.bytes = level < 2           ? SIZE_MAX / 2
                           : m->options.bucket ? (size_t)m->options.bucket
-                                              : DEFAULT_BUCKET,
+                                              : (size_t)option_usual_count("--bucket"),
                  .from = k ? finite_items(m, all) : 0}};
     for (int i = 0; i < 2; i++) place.lane[i] = all[i].g ? &all[i] : NULL;
     /* The words of all shapes' nodes have numbers below CLAIM_MOST_VALUE. */

@@ -149,6 +149,8 @@ static const char *early_stop(void *at, const char *value) { /* tri_options */
 #define RUNNING (SAMPLING | USE_EVAL)
 #define LOADING (USE_TRAIN | USE_EVAL | USE_BENCH | USE_COMPARE)
 
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 const struct option_row options_rows[] = {
     {"--data", "SPEC",
      "where samples come from (default: the model's own data, else synthetic):\n"
@@ -160,13 +162,13 @@ const struct option_row options_rows[] = {
      "text:FILE[:FILE...]: text, as tokens; takes ,tokenizer=KIND ,for=lm|bert ,length=N and "
      ",predictions=N\n"
      "synthetic[:size=N]: random samples in the shapes that the model takes",
-     option_text, FIELD(data), RUNNING | RESUME_WARNS, GROUP_DATA},
+     option_text, FIELD(data), RUNNING | RESUME_WARNS, .group = GROUP_DATA},
     {"--tokenizer", "KIND",
      "how --data text becomes tokens: bytes, bert:FILE, bert-cased:FILE or gpt2:DIR (default: "
      "bytes)",
-     option_text, FIELD(tokenizer), RUNNING | RESUME_WARNS, GROUP_DATA},
+     option_text, FIELD(tokenizer), RUNNING | RESUME_WARNS, .group = GROUP_DATA},
     {"--shuffle", "on|off", "use the samples in a new order in every epoch (default: on)",
-     option_off, FIELD(no_shuffle), SAMPLING | RESUME_REQUIRES, GROUP_DATA},
+     option_off, FIELD(no_shuffle), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA},
     {"--sampler", "KIND",
      "order of the samples (default: shuffled):\n"
      "shuffled: a new random order in every epoch\n"
@@ -175,71 +177,78 @@ const struct option_row options_rows[] = {
      "weighted:balanced: drawn with replacement; all classes are equally likely\n"
      "weighted:classes=X/X...: drawn with replacement, by a weight per class\n"
      "weighted:FILE: drawn with replacement, by a weight per sample",
-     option_text, FIELD(sampler), SAMPLING | RESUME_REQUIRES, GROUP_DATA},
+     option_text, FIELD(sampler), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA,
+     .usual = "shuffled"},
     {"--subset", "LIST",
      "use only the samples FIRST to END - 1, given as FIRST:END, or those that a file lists",
-     option_text, FIELD(subset), RUNNING | RESUME_REQUIRES, GROUP_DATA},
+     option_text, FIELD(subset), RUNNING | RESUME_REQUIRES, .group = GROUP_DATA},
     {"--share", "K/N[,drop]",
      "use every N-th sample from the K-th (0 to N - 1) on: for N separate runs that divide one "
      "data set",
-     option_text, FIELD(share), SAMPLING | RESUME_REQUIRES, GROUP_DATA},
+     option_text, FIELD(share), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA},
     {"--tail", "WAY",
      "what to do with the last samples of an epoch if they do not fill a step (default: drop):\n"
      "drop: leave them out\n"
      "keep: make a smaller step\n"
      "pad: make a full step; the samples that fill it up do not count",
-     option_text, FIELD(tail), SAMPLING | RESUME_REQUIRES, GROUP_DATA},
+     option_text, FIELD(tail), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA,
+     .words = WORDS("drop", "keep", "pad"), .usual = "drop"},
     {"--data-threads", "N",
      "threads per worker that read the next step's samples during the current step: a number, "
      "off, or auto, which starts one if reading is slow (default: auto)",
-     data_threads, FIELD(data_threads), SAMPLING | RESUME_IGNORES, GROUP_DATA},
+     data_threads, FIELD(data_threads), SAMPLING | RESUME_IGNORES, .group = GROUP_DATA},
 
     {"--epochs", "N", "passes over the data (default: 1)", epochs, 0, USE_TRAIN | RESUME_WARNS,
-     GROUP_TRAINING},
+     .group = GROUP_TRAINING},
     {"--steps", "N", "number of steps, instead of --epochs", steps, 0,
-     USE_TRAIN | USE_BENCH | USE_COMPARE | RESUME_WARNS, GROUP_TRAINING},
+     USE_TRAIN | USE_BENCH | USE_COMPARE | RESUME_WARNS, .group = GROUP_TRAINING},
     {"--batch", "N", "samples per step, over all workers together (default: 64)", option_count,
-     FIELD(batch), USE_ALL | RESUME_REQUIRES, GROUP_TRAINING},
+     FIELD(batch), USE_ALL | RESUME_REQUIRES, .group = GROUP_TRAINING,
+     .plan = PLAN_BATCH, .most = INT32_MAX},
     {"--lanes", "V",
      "slices of the batch, the unit of scheduling (default: chosen from model and batch)",
-     option_count, FIELD(lanes), LEARNING | RESUME_WARNS, GROUP_TRAINING},
+     option_count, FIELD(lanes), LEARNING | RESUME_WARNS, .group = GROUP_TRAINING,
+     .plan = PLAN_LANES, .most = INT32_MAX},
     {"--seed", "N", "seed of everything random (default: 0)", option_seed, FIELD(seed),
-     USE_ALL | RESUME_REQUIRES, GROUP_TRAINING},
+     USE_ALL | RESUME_REQUIRES, .group = GROUP_TRAINING},
     {"--on-nan", "WAY",
      "what to do if the loss is NaN or infinite (default: stop):\n"
      "stop: end the run with exit status 1 and discard the step\n"
      "warn: print a line and continue",
-     option_text, FIELD(on_nan), USE_TRAIN | RESUME_IGNORES, GROUP_TRAINING},
+     option_text, FIELD(on_nan), USE_TRAIN | RESUME_IGNORES, .group = GROUP_TRAINING,
+     .words = WORDS("stop", "warn")},
     {"--max-time", "S",
      "end the run after S seconds, when the current step is finished; the exit status is 3",
-     option_seconds, FIELD(max_time), USE_TRAIN | RESUME_IGNORES, GROUP_TRAINING},
+     option_seconds, FIELD(max_time), USE_TRAIN | RESUME_IGNORES, .group = GROUP_TRAINING},
 
     {"--optimizer", "NAME",
      "the optimizer: sgd, momentum, nesterov, adam, adamw, lars or lamb (default: sgd)",
-     option_text, FIELD(optimizer.name), LEARNING | RESUME_REQUIRES, GROUP_OPTIMIZER},
+     option_text, FIELD(optimizer.name), LEARNING | RESUME_REQUIRES, .group = GROUP_OPTIMIZER},
     {"--lr", "X", "learning rate (default: 0.01; adam, adamw and lamb 0.001; lars 1)",
-     option_positive, FIELD(optimizer.lr), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     option_positive, FIELD(optimizer.lr), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
     {"--momentum", "X", "momentum of momentum, nesterov and lars (default: 0.9)", below_one,
-     FIELD(optimizer.momentum), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     FIELD(optimizer.momentum), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
     {"--beta1", "X", "decay of the mean of gradients in adam, adamw and lamb (default: 0.9)",
-     below_one, FIELD(optimizer.beta1), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     below_one, FIELD(optimizer.beta1), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
     {"--beta2", "X",
      "decay of the mean of squared gradients in adam, adamw and lamb (default: 0.999)", below_one,
-     FIELD(optimizer.beta2), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     FIELD(optimizer.beta2), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
     {"--eps", "X",
      "added to the divisor of a step in adam, adamw, lamb and lars (default: 1e-8; lamb 1e-6)",
-     zero_up, FIELD(optimizer.eps), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     zero_up, FIELD(optimizer.eps), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
     {"--trust", "X", "trust coefficient of lars (default: 0.001)", option_positive,
-     FIELD(optimizer.trust), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     FIELD(optimizer.trust), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
     {"--schedule", "SPEC",
      "how the learning rate changes: constant, step:every=N,factor=X, poly:power=X,end=X or "
      "cosine:end=X, each with ,warmup=N if wanted (default: constant)",
-     option_text, FIELD(optimizer.schedule), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     option_text, FIELD(optimizer.schedule), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
     {"--weight-decay", "X", "weight decay, but not of norms and biases (default: 0)",
-     not_negative, FIELD(optimizer.weight_decay), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     not_negative, FIELD(optimizer.weight_decay), LEARNING | RESUME_WARNS,
+     .group = GROUP_OPTIMIZER},
     {"--clip-norm", "X",
      "scale the gradients so that their common norm is at most X (default: off)",
-     option_positive, FIELD(optimizer.clip_norm), LEARNING | RESUME_WARNS, GROUP_OPTIMIZER},
+     option_positive, FIELD(optimizer.clip_norm), LEARNING | RESUME_WARNS,
+     .group = GROUP_OPTIMIZER},
 
     {"--amp", "LEVEL",
      "mixed precision (default: O0):\n"
@@ -247,168 +256,280 @@ const struct option_row options_rows[] = {
      "O1: half type for matrix products and convolutions; other operators follow their inputs\n"
      "O2: half type for everything except the parameters and statistics of norms and the loss\n"
      "O3: half type for everything, as far as the loss's operators allow it",
-     option_text, FIELD(amp), USE_ALL | RESUME_WARNS, GROUP_PRECISION},
+     option_text, FIELD(amp), USE_ALL | RESUME_WARNS, .group = GROUP_PRECISION,
+     .words = WORDS("O0", "O1", "O2", "O3"), .usual = "O0", .plan = PLAN_AMP},
     {"--amp-type", "TYPE", "half type: bf16 or f16 (default: bf16)", option_text, FIELD(amp_type),
-     USE_ALL | RESUME_WARNS, GROUP_PRECISION},
+     USE_ALL | RESUME_WARNS, .group = GROUP_PRECISION,
+     .words = WORDS("bf16", "f16"), .usual = "bf16", .plan = PLAN_AMP_TYPE},
     {"--loss-scale", "X",
      "scale the loss by a power of two, dynamic or dynamic:start=X,every=N, or off; an update that "
      "is not finite is skipped, also at scale 1 (default: off; dynamic for f16)",
-     option_text, FIELD(optimizer.loss_scale), LEARNING | RESUME_WARNS, GROUP_PRECISION},
+     option_text, FIELD(optimizer.loss_scale), LEARNING | RESUME_WARNS, .group = GROUP_PRECISION},
     {"--recompute", "PATTERN",
      "save memory: compute these scopes or operators again in the backward pass: "
      "layer1.?,*.relu*; none; full: all blocks; fit: the cheapest that suffice for --memory-limit",
-     option_text, FIELD(recompute), LEARNING | RESUME_IGNORES, GROUP_PRECISION},
+     option_text, FIELD(recompute), LEARNING | RESUME_IGNORES, .group = GROUP_PRECISION,
+     .plan = PLAN_RECOMPUTE},
     {"--bucket", "SIZE",
      "sum gradients in buckets of at least this size, during the backward pass (default: 4M)",
      option_size, FIELD(bucket), USE_TRAIN | USE_BENCH | USE_MEMORY | RESUME_IGNORES,
-     GROUP_PRECISION},
+     .group = GROUP_PRECISION,
+     .usual = "4M", .plan = PLAN_BUCKET, .most = INT64_MAX},
     {"--memory-limit", "SIZE",
      "refuse a run that needs more memory: 900M, 4G (default: what machine and cgroup allow)",
-     option_size, FIELD(memory_limit), RUNNING | RESUME_IGNORES, GROUP_PRECISION},
+     option_size, FIELD(memory_limit), RUNNING | RESUME_IGNORES, .group = GROUP_PRECISION},
 
     {"--threads", "T",
      "threads of this process, or of each worker; the result does not depend on them (default: "
      "one per core)",
-     option_count, FIELD(threads), RUNNING | RESUME_IGNORES, GROUP_WORKERS},
+     option_count, FIELD(threads), RUNNING | RESUME_IGNORES, .group = GROUP_WORKERS,
+     .plan = PLAN_THREADS, .most = PLAN_MOST_THREADS},
 
     {"--mesh", "AXES",
      "split each lane's operators over the seats of a mesh with these axes: model=4,rows=2, or a "
      "number for a network with tuples (default: that of the network, else none)",
-     option_text, FIELD(mesh), USE_ALL | RESUME_WARNS, GROUP_MESH},
+     option_text, FIELD(mesh), USE_ALL | RESUME_WARNS, .group = GROUP_MESH},
     {"--strategy", "LIST",
      "how operators are split: files of strategies, or names of ready ones, separated by commas: "
      "megatron and megatron-sp for gpt2 and bert, channels for resnets and mlp",
-     option_text, FIELD(strategy), USE_ALL | RESUME_WARNS, GROUP_MESH},
+     option_text, FIELD(strategy), USE_ALL | RESUME_WARNS, .group = GROUP_MESH},
     {"--unset", "WAY",
      "operators that no strategy mentions (default: follow):\n"
      "follow: split as their inputs are, so that little moves\n"
      "batch: split by samples, over as many seats as divide them\n"
      "whole: not split",
-     option_text, FIELD(unset), USE_ALL | RESUME_WARNS, GROUP_MESH},
+     option_text, FIELD(unset), USE_ALL | RESUME_WARNS, .group = GROUP_MESH,
+     .words = WORDS("follow", "batch", "whole"), .usual = "follow", .plan = PLAN_UNSET},
     {"--parallel", "WAY",
      "how a network is divided (default: data, or semi with a mesh):\n"
      "data: workers share the lanes\n"
      "semi: besides, a mesh splits operators as strategies say",
-     option_text, FIELD(parallel), USE_ALL | RESUME_WARNS, GROUP_MESH},
+     option_text, FIELD(parallel), USE_ALL | RESUME_WARNS, .group = GROUP_MESH,
+     .words = WORDS("data", "semi")},
 
     {"--stages", "P",
      "a pipeline of so many stages of about the same work, whose micro-batches are the lanes; the "
      "result does not depend on it (default: as the network says, else none)",
-     option_count, FIELD(stages), LEARNING | RESUME_IGNORES, GROUP_MESH},
+     option_count, FIELD(stages), LEARNING | RESUME_IGNORES, .group = GROUP_MESH,
+     .plan = PLAN_STAGES, .most = STAGE_MOST},
     {"--pipeline", "ORDER",
      "in which order the legs run (default: 1f1b):\n"
      "1f1b: a backward leg as soon as possible, so that few lanes' results are kept\n"
      "gpipe: all forward legs first\n"
      "interleaved: several stages per rank, so that ranks wait less\n"
      "zero-bubble: gradients of weights are legs of their own, which fill waiting time",
-     option_text, FIELD(pipeline), LEARNING | RESUME_IGNORES, GROUP_MESH},
+     option_text, FIELD(pipeline), LEARNING | RESUME_IGNORES, .group = GROUP_MESH,
+     .words = WORDS("1f1b", "gpipe", "interleaved", "zero-bubble"), .usual = "1f1b",
+     .plan = PLAN_PIPELINE},
     {"--chunks", "K", "stages per rank of --pipeline interleaved (default: 2)", option_count,
-     FIELD(chunks), LEARNING | RESUME_IGNORES, GROUP_MESH},
+     FIELD(chunks), LEARNING | RESUME_IGNORES, .group = GROUP_MESH,
+     .usual = "2", .plan = PLAN_CHUNKS, .most = STAGE_MOST},
     {"--steal", "WHEN",
      "compute legs of other workers: late, if these are dead or late, or never (default: late)",
-     option_text, FIELD(steal), LEARNING | RESUME_IGNORES, GROUP_MESH},
+     option_text, FIELD(steal), LEARNING | RESUME_IGNORES, .group = GROUP_MESH,
+     .words = WORDS("late", "never"), .usual = "late", .plan = PLAN_STEAL},
     {"--zero", "LEVEL",
      "what is kept; workers share parameters and optimizer state at any level (default: 2):\n"
      "0, 1: sum a lane's gradients when it ends\n"
      "2: sum them in buckets during the backward pass\n"
      "3: besides, compute weights of other types and formats again where they are read",
-     option_text, FIELD(zero), LEARNING | RESUME_IGNORES, GROUP_PRECISION},
+     option_text, FIELD(zero), LEARNING | RESUME_IGNORES, .group = GROUP_PRECISION,
+     .words = WORDS("0", "1", "2", "3"), .plan = PLAN_ZERO},
     {"--plan", "FILE",
      "divide the run as this file says, which --save-plan wrote: batch, lanes, mesh, strategies, "
      "precision and kernels must not be given otherwise; what changes no bit may, as --stages",
-     option_text, FIELD(plan), PLANNED | RESUME_IGNORES, GROUP_MESH},
+     option_text, FIELD(plan), PLANNED | RESUME_IGNORES, .group = GROUP_MESH},
     {"--save-plan", "FILE", "write how this run is divided, as text for --plan", option_text,
-     FIELD(save_plan), USE_TRAIN | RESUME_IGNORES, GROUP_MESH},
+     FIELD(save_plan), USE_TRAIN | RESUME_IGNORES, .group = GROUP_MESH},
 
     {"--save", "FILE", "write the weights at the end of the run (safetensors)", option_text,
-     FIELD(save), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+     FIELD(save), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--load", "FILE",
      "start with these weights (safetensors); from a directory of checkpoints, with the newest "
      "intact ones",
-     option_text, FIELD(load), LOADING | USE_MEMORY | RESUME_REFUSES, GROUP_WEIGHTS},
+     option_text, FIELD(load), LOADING | USE_MEMORY | RESUME_REFUSES, .group = GROUP_WEIGHTS},
     {"--partial", NULL, "take what fits from the file of --load, and list the rest",
-     option_given, FIELD(partial), LOADING | RESUME_REFUSES, GROUP_WEIGHTS},
+     option_given, FIELD(partial), LOADING | RESUME_REFUSES, .group = GROUP_WEIGHTS},
     {"--ckpt", "DIR", "write checkpoints to this directory; the last step is always saved",
-     option_text, FIELD(ckpt), USE_TRAIN | USE_MEMORY | RESUME_IGNORES, GROUP_WEIGHTS},
+     option_text, FIELD(ckpt), USE_TRAIN | USE_MEMORY | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--ckpt-key", "FILE",
      "encrypt checkpoints with the key in this file; --load reads encrypted ones with it "
      "(`trireme ckpt key FILE` makes a key)",
      option_text, FIELD(ckpt_key), LOADING | USE_MEMORY | RESUME_REQUIRES,
-     GROUP_WEIGHTS},
+     .group = GROUP_WEIGHTS},
     {"--save-every", "N", "write a checkpoint every N steps (default: after the last one only)",
-     option_count, FIELD(save_every), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+     option_count, FIELD(save_every), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--save-minutes", "M", "write a checkpoint every M minutes", option_positive,
-     FIELD(save_minutes), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+     FIELD(save_minutes), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--keep", "K", "keep only the newest K checkpoints (default: all)", option_count,
-     FIELD(keep), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+     FIELD(keep), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--keep-every", "E", "also keep the checkpoints of steps that are multiples of E",
-     option_count, FIELD(keep_every), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+     option_count, FIELD(keep_every), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--resume", NULL,
      "continue from the newest intact checkpoint, if there is one, as if the run had never "
      "stopped",
-     option_given, FIELD(resume), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+     option_given, FIELD(resume), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--changed", NULL,
      "with --resume, continue with another network, data or optimizer: tensors of the same name, "
      "shape and type keep their values, the others are listed",
-     option_given, FIELD(changed), USE_TRAIN | RESUME_IGNORES, GROUP_WEIGHTS},
+     option_given, FIELD(changed), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
 
     {"--eval-data", "SPEC",
      "evaluate on this data (as for --data) after each epoch and after the last step", option_text,
-     FIELD(eval_data), USE_TRAIN | USE_MEMORY | RESUME_IGNORES, GROUP_EVALUATION},
+     FIELD(eval_data), USE_TRAIN | USE_MEMORY | RESUME_IGNORES, .group = GROUP_EVALUATION},
     {"--eval-every", "N|epoch", "evaluate every N steps instead of every epoch (default: epoch)",
-     count_or_epoch, FIELD(eval_every), USE_TRAIN | RESUME_IGNORES, GROUP_EVALUATION},
+     count_or_epoch, FIELD(eval_every), USE_TRAIN | RESUME_IGNORES, .group = GROUP_EVALUATION},
     {"--best", "METRIC",
      "compare evaluations by this result: top1, loss:min, X:max; the lowest loss and the highest "
      "other metric is best unless stated; with --ckpt, keep the checkpoint of the best one "
      "(default: loss, without that checkpoint)",
-     option_text, FIELD(best), USE_TRAIN | RESUME_WARNS, GROUP_EVALUATION},
+     option_text, FIELD(best), USE_TRAIN | RESUME_WARNS, .group = GROUP_EVALUATION},
     {"--early-stop", "N[:X]",
      "end the run when N evaluations in a row did not improve by more than X (default of X: 0)",
-     early_stop, 0, USE_TRAIN | RESUME_IGNORES, GROUP_EVALUATION},
+     early_stop, 0, USE_TRAIN | RESUME_IGNORES, .group = GROUP_EVALUATION},
 
     {"--out", "DIR",
      "directory for metrics.jsonl; that of an earlier run becomes metrics.1.jsonl, or the next "
      "free number (default: run; of your own program: none)",
-     option_text, FIELD(out), USE_TRAIN | RESUME_IGNORES, GROUP_OUTPUT},
+     option_text, FIELD(out), USE_TRAIN | RESUME_IGNORES, .group = GROUP_OUTPUT},
     {"--metrics-every", "N",
      "write a line of metrics for every N steps, with their means (default: for every step, but "
      "at most 100 a second)",
-     option_count, FIELD(metrics_every), USE_TRAIN | RESUME_IGNORES, GROUP_OUTPUT},
+     option_count, FIELD(metrics_every), USE_TRAIN | RESUME_IGNORES, .group = GROUP_OUTPUT},
     {"--on-event", "CMD", ON_EVENT_HELP, option_text, FIELD(on_event), USE_TRAIN | RESUME_IGNORES,
-     GROUP_OUTPUT},
+     .group = GROUP_OUTPUT},
     {"--quiet", NULL, "print no progress", option_given, FIELD(quiet), USE_TRAIN | RESUME_IGNORES,
-     GROUP_OUTPUT},
+     .group = GROUP_OUTPUT},
 
     {"--device", "NAME",
      "the device: cpu, or ref, the slow reference (default: cpu)", option_text,
-     FIELD(device), USE_ALL | RESUME_WARNS, GROUP_ADVANCED},
+     FIELD(device), USE_ALL | RESUME_WARNS, .group = GROUP_ADVANCED},
     {"--conv", "WAY",
      "how convolutions are computed (default: auto):\n"
      "auto: by Winograd's transform where that is faster\n"
      "direct: never by Winograd's transform",
-     option_text, FIELD(conv), USE_ALL | RESUME_WARNS, GROUP_ADVANCED},
+     option_text, FIELD(conv), USE_ALL | RESUME_WARNS, .group = GROUP_ADVANCED,
+     .words = WORDS("auto", "direct"), .usual = "auto", .plan = PLAN_CONV},
     {"--math", "WAY",
      "how products and convolutions of 16-bit numbers are computed (default: portable):\n"
      "portable: the same bits on every processor\n"
      "native: by the library oneDNN, whose bits follow the processor; for builds with it",
-     option_text, FIELD(math), USE_ALL | RESUME_WARNS, GROUP_ADVANCED},
+     option_text, FIELD(math), USE_ALL | RESUME_WARNS, .group = GROUP_ADVANCED,
+     .words = WORDS("portable", "native"), .usual = "portable", .plan = PLAN_MATH},
     {"--passes", "LIST",
      "leave out graph passes: -cse,-fold, or all but one: -all,+cse (`trireme dump --help` lists "
      "them)",
-     option_text, FIELD(passes), (USE_ALL & ~USE_COMPARE) | RESUME_WARNS, GROUP_ADVANCED},
+     option_text, FIELD(passes), (USE_ALL & ~USE_COMPARE) | RESUME_WARNS, .group = GROUP_ADVANCED},
     {"--gradients-mean", "on|off",
      "gradients are the mean over the batch; off multiplies them by the number of lanes (default: "
      "on)",
-     option_off, FIELD(optimizer.gradients_sum), LEARNING | RESUME_WARNS, GROUP_ADVANCED},
+     option_off, FIELD(optimizer.gradients_sum), LEARNING | RESUME_WARNS, .group = GROUP_ADVANCED},
     {"--sink-size", "N", "call the callbacks of your own program every N steps (default: 1)",
-     option_count, FIELD(sink_size), USE_TRAIN | RESUME_IGNORES, GROUP_ADVANCED},
+     option_count, FIELD(sink_size), USE_TRAIN | RESUME_IGNORES, .group = GROUP_ADVANCED},
     {0},
 };
 
-enum option_resume option_resume(const char *flag) {
+const struct option_row *option_row(const char *flag) {
     const struct option_row *row = options_rows;
     while (row->flag && strcmp(row->flag, flag)) row++;
     CHECK(row->flag);
-    return (enum option_resume)(
-        row->use & (RESUME_REQUIRES | RESUME_WARNS | RESUME_IGNORES | RESUME_REFUSES));
+    return row;
+}
+
+const struct option_row *option_of_plan(enum plan_key key) {
+    const struct option_row *row = options_rows;
+    while (row->flag && row->plan != key) row++;
+    return row->flag ? row : NULL;
+}
+
+enum option_resume option_resume(const char *flag) {
+    return (enum option_resume)(option_row(flag)->use & (RESUME_REQUIRES | RESUME_WARNS |
+                                                         RESUME_IGNORES | RESUME_REFUSES));
+}
+
+/* ---- words ---- */
+
+int option_word(const char *const *words, const char *value) {
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(words[i], value)) return i;
+    return -1;
+}
+
+int option_choice(const char *flag, const char *value) {
+    const struct option_row *row = option_row(flag);
+    if (!value) value = row->usual;
+    return value ? option_word(row->words, value) : -1;
+}
+
+static const char **text_at(const tri_options *o, const struct option_row *row) {
+    return (const char **)((char *)o + row->offset);
+}
+
+/* "--conv (tri_options.conv) is "x"; it can be auto or direct" */
+static tri_status no_word(const struct option_row *row, const char *value) {
+    struct text words = {0};
+    char name[32];
+    base_format(name, sizeof name, "%s", row->flag + 2);
+    for (char *p = name; *p; p++)
+        if (*p == '-') *p = '_';
+    for (const char *const *w = row->words; *w; w++)
+        text_add(&words, "%s%s", w == row->words ? "" : w[1] ? ", " : " or ", *w);
+    base_fail(TRI_USAGE, "%s (tri_options.%s) is \"%s\"; it can be %s", row->flag, name, value,
+              words.data ? words.data : "");
+    text_free(&words);
+    return TRI_USAGE;
+}
+
+tri_status options_check(const tri_options *o) {
+    const char *schedule = o->optimizer.schedule;
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        const char *value = row->words ? *text_at(o, row) : NULL;
+        if (value && option_word(row->words, value) < 0) return no_word(row, value);
+    }
+    if (schedule && option_choice("--pipeline", schedule) >= 0)
+        return base_fail(TRI_USAGE, "a schedule is one of the learning rate; the order of a "
+                         "pipeline's legs is --pipeline %s (tri_options.pipeline)", schedule);
+    return TRI_OK;
+}
+
+/* ---- all fields ---- */
+
+#define FIELD_BYTES sizeof(int64_t)
+_Static_assert(sizeof(const char *) == FIELD_BYTES, "texts and counts have the same size");
+
+int64_t option_usual_count(const char *flag) {
+    const struct option_row *row = option_row(flag);
+    int64_t n = 0;
+    CHECK(!row->set(&n, row->usual));
+    return n;
+}
+
+void options_forget_usual(tri_options *o) {
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        const char **text = text_at(o, row);
+        int64_t *count = (int64_t *)text;
+        if (!row->usual) continue;
+        if (row->set == option_text) {
+            if (*text && !strcmp(*text, row->usual)) *text = NULL;
+        } else if (*count == option_usual_count(row->flag)) {
+            *count = 0;
+        }
+    }
+}
+
+void options_restore_usual(tri_options *o, const tri_options *before) {
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        char *to = (char *)o + row->offset;
+        if (row->usual && !memcmp(to, &(int64_t){0}, FIELD_BYTES))
+            memcpy(to, (const char *)before + row->offset, FIELD_BYTES);
+    }
+}
+
+tri_status options_keep_texts(tri_options *o, struct arena *a) {
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        const char **text = text_at(o, row);
+        if (row->set == option_text && *text && !(*text = arena_copy(a, *text)))
+            return base_no_memory("the options");
+    }
+    return TRI_OK;
 }

@@ -5,6 +5,7 @@
 #define PLAN_OPTION_ROWS_H
 
 #include "base/base.h"
+#include "plan/plan_file.h"
 
 /* The commands that take an option. A user's own program takes the options of training. */
 enum option_use {
@@ -51,6 +52,11 @@ struct option_row {
     size_t offset; /* of the field in the target structure */
     unsigned use;  /* of option_use and option_resume */
     enum option_group group;
+    const char *const *words; /* all values that it takes; null: there are others */
+    const char *usual;  /* asks for what holds without it, and counts as not given; null: nothing
+                         * does, as values that override those of the network */
+    enum plan_key plan; /* the line of a plan that sets it; 0: none */
+    int64_t most;       /* of a count in a plan */
 };
 
 #define ON_EVENT_HELP \
@@ -59,8 +65,35 @@ struct option_row {
 
 /* The rows of tri_options. */
 extern const struct option_row options_rows[];
+/* The row of the option with this flag, which there is. */
+const struct option_row *option_row(const char *flag);
+/* The row of the option that the line of a plan sets; null: it sets none. */
+const struct option_row *option_of_plan(enum plan_key key);
 /* What a resume makes of the option with this flag. */
 enum option_resume option_resume(const char *flag);
+/* The place of the value, if null of the usual one, among the words of this option, as in the
+ * enumerations below; -1: it is none of them. */
+int option_choice(const char *flag, const char *value);
+int option_word(const char *const *words, const char *value);
+
+enum { AMP_TYPE_BF16, AMP_TYPE_F16 };
+enum { CONV_AUTO, CONV_DIRECT };
+enum { MATH_PORTABLE, MATH_NATIVE };
+enum { ON_NAN_STOP, ON_NAN_WARN };
+enum { PARALLEL_DATA, PARALLEL_SEMI };
+enum { STEAL_LATE, STEAL_NEVER };
+
+/* Refuses what is none of an option's words. */
+tri_status options_check(const tri_options *o);
+/* Of an option that takes a size or a count. */
+int64_t option_usual_count(const char *flag);
+/* A program that writes a default into its code can still be run with options, or a plan, that
+ * leave it no effect. */
+void options_forget_usual(tri_options *o);
+/* Sets what `o` leaves open as in `before`, which it was copied to before options_forget_usual. */
+void options_restore_usual(tri_options *o, const tri_options *before);
+/* Copies all texts. */
+tri_status options_keep_texts(tri_options *o, struct arena *a);
 
 /* Setters, with the type that `at` points to. Texts are not copied. */
 const char *option_text(void *at, const char *value);     /* const char *; not empty */

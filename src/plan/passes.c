@@ -12,6 +12,7 @@
 #include "plan/format.h"
 #include "plan/fuse.h"
 #include "plan/hoist.h"
+#include "plan/option_rows.h"
 #include "plan/order.h"
 #include "plan/precision.h"
 #include "plan/rebatch.h"
@@ -94,10 +95,8 @@ static tri_status settle_stages(struct compilation *c) {
     if (!status && (o->chunks < 0 || o->chunks > STAGE_MOST))
         status = base_fail(TRI_USAGE, "--chunks %lld: there can be 1 to %d", (long long)o->chunks,
                            STAGE_MOST);
-    if (!status) status = pipeline_read(o->pipeline, &c->pipeline);
-    if (!status && o->steal && strcmp(o->steal, "late") && strcmp(o->steal, "never"))
-        status = base_fail(TRI_USAGE, "--steal (tri_options.steal) is \"%s\"; it can be late or "
-                           "never", o->steal);
+    c->pipeline = (enum pipeline_kind)option_choice("--pipeline", o->pipeline);
+    c->steals = option_choice("--steal", o->steal) == STEAL_LATE;
     if (c->pipeline == PIPELINE_INTERLEAVED && c->stages == (o->chunks ? o->chunks : 2) && !c->note)
         c->note = "--pipeline interleaved with as many --chunks as stages makes one rank, which "
                   "computes all stages of a lane: more --stages make more ranks, and so does "
@@ -174,14 +173,12 @@ static tri_status pass_recompute(struct compilation *c) {
     return recompute(c->whole, c->options->recompute);
 }
 
-bool math_is_native(const tri_options *o) { return o->math && !strcmp(o->math, "native"); }
+bool math_is_native(const tri_options *o) {
+    return option_choice("--math", o->math) == MATH_NATIVE;
+}
 
 /* Who computes 16-bit products: our own kernels, or the device's library. */
 static tri_status settle_math(struct compilation *c) {
-    const char *math = c->options->math;
-    if (math && strcmp(math, "portable") && strcmp(math, "native"))
-        return base_fail(TRI_USAGE, "--math (tri_options.math) is \"%s\"; it can be portable or "
-                         "native", math);
     c->whole->native = math_is_native(c->options);
     if (!c->whole->native) {
         if (c->half == TRI_BF16 && !c->note && c->target && c->target->advises)
@@ -205,13 +202,10 @@ void passes_choose_conv(tri_graph *g, const struct target *t, bool winograd, boo
 
 /* Records the choice of algorithms in the graph. */
 static tri_status pass_conv(struct compilation *c) {
-    const char *way = c->options->conv ? c->options->conv : "auto";
-    if (strcmp(way, "auto") && strcmp(way, "direct"))
-        return base_fail(TRI_USAGE, "--conv (tri_options.conv) is \"%s\"; it can be auto or direct",
-                         way);
+    const bool winograd = option_choice("--conv", c->options->conv) == CONV_AUTO;
     tri_status status = settle_math(c);
     if (status) return status;
-    passes_choose_conv(c->whole, c->target, *way == 'a', c->strategies.mesh.n > 0);
+    passes_choose_conv(c->whole, c->target, winograd, c->strategies.mesh.n > 0);
     return TRI_OK;
 }
 
@@ -321,23 +315,16 @@ static tri_status pass_hoist(struct compilation *c) {
     return status ? status : forget_unread(c);
 }
 
-tri_status zero_level(const tri_options *o, int *level) {
-    *level = o->zero && *o->zero >= '0' && *o->zero <= '3' && !o->zero[1] ? *o->zero - '0' : 2;
-    if (o->zero && (o->zero[0] - '0' != *level || o->zero[1]))
-        return base_fail(TRI_USAGE, "--zero (tri_options.zero) is \"%s\"; it can be 0, 1, 2 or 3",
-                         o->zero);
-    if (*level < 2 && o->bucket)
-        return base_fail(TRI_USAGE, "--bucket has no effect with --zero %d, which sums the "
-                         "gradients of a lane when it ends; leave out the one or the other",
-                         *level);
-    return TRI_OK;
-}
-
 /* With ZeRO level 3, the lanes compute again what depends on weights alone. */
 static tri_status pass_sink(struct compilation *c) {
-    int level;
-    tri_status status = zero_level(c->options, &level);
-    if (status || level < 3 || !c->pre || c->options->forward) return status;
+    const tri_options *o = c->options;
+    tri_status status = TRI_OK;
+    c->zero = o->zero ? option_choice("--zero", o->zero) : 2;
+    if (c->zero < 2 && o->bucket)
+        return base_fail(TRI_USAGE, "--bucket has no effect with --zero %d, which sums the "
+                         "gradients of a lane when it ends; leave out the one or the other",
+                         c->zero);
+    if (c->zero < 3 || !c->pre || o->forward) return TRI_OK;
     for (int i = 0; i < c->n_sizes && !status; i++)
         if (c->lane[i]) status = sink(c->pre, c->lane[i]);
     return status ? status : forget_unread(c);

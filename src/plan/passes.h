@@ -9,9 +9,6 @@
 #include "plan/lanes.h"
 #include "plan/pipeline.h"
 
-/* The ZeRO level that the options ask for, 2 if none. */
-tri_status zero_level(const tri_options *o, int *level);
-
 /* Whether the options ask for the device's library (--math native). */
 bool math_is_native(const tri_options *o);
 
@@ -35,7 +32,9 @@ struct compilation {
     tri_graph *merge[2]; /* the sums of two lanes' results: of count, of lane */
     int stages;               /* of the pipeline; 0: none */
     enum pipeline_kind pipeline;
+    bool steals;              /* legs of workers that are late are computed by others */
     struct legs legs;
+    int zero;                 /* the ZeRO level */
     struct strategies strategies;
     struct dist dist[2];      /* of lane, if there is a mesh */
     tri_graph *logical[2];    /* the lanes' graphs before they were expanded, for `dist` */

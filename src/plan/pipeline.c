@@ -4,26 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {
-    [PIPELINE_1F1B] = "1f1b",
-    [PIPELINE_GPIPE] = "gpipe",
-    [PIPELINE_INTERLEAVED] = "interleaved",
-    [PIPELINE_ZERO_BUBBLE] = "zero-bubble",
-};
+#include "plan/option_rows.h"
 
-const char *pipeline_name(enum pipeline_kind p) { return names[p]; }
-
-tri_status pipeline_read(const char *name, enum pipeline_kind *out) {
-    *out = PIPELINE_1F1B;
-    for (size_t i = 0; name && i < COUNT(names); i++)
-        if (!strcmp(name, names[i])) {
-            *out = (enum pipeline_kind)i;
-            return TRI_OK;
-        }
-    return name ? base_fail(TRI_USAGE, "--pipeline (tri_options.pipeline) is \"%s\"; it can be "
-                            "1f1b, gpipe, interleaved or zero-bubble", name)
-                : TRI_OK;
-}
+const char *pipeline_name(enum pipeline_kind p) { return option_row("--pipeline")->words[p]; }
 
 bool pipeline_splits_weights(enum pipeline_kind p) { return p == PIPELINE_ZERO_BUBBLE; }
 
@@ -46,7 +29,7 @@ tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks)
     bool interleaved = w->kind == PIPELINE_INTERLEAVED;
     if (w->chunks && !interleaved)
         return base_fail(TRI_USAGE, "--chunks %d is for --pipeline interleaved, not %s", w->chunks,
-                         names[w->kind]);
+                         pipeline_name(w->kind));
     if (interleaved && chunks < 2)
         return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: it needs at least 2 "
                          "stages per rank, as with --chunks 2; --pipeline 1f1b has 1", chunks);

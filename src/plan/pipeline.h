@@ -9,7 +9,6 @@
 
 enum pipeline_kind { PIPELINE_1F1B, PIPELINE_GPIPE, PIPELINE_INTERLEAVED, PIPELINE_ZERO_BUBBLE };
 
-tri_status pipeline_read(const char *name, enum pipeline_kind *out); /* null: 1f1b */
 const char *pipeline_name(enum pipeline_kind p);
 
 struct turn {

@@ -4,39 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/option_rows.h"
 #include "plan/plan_file.h"
 #include "plan/recompute.h"
 #include "plan/strategy_inside.h"
 
-/* The options that lines of a plan set. */
-static const struct {
-    enum plan_key key;
-    bool count;
-    size_t offset;
-    const char *option, *usual;
-} settings[] = {
-    {PLAN_BATCH, true, offsetof(tri_options, batch), "--batch", NULL},
-    {PLAN_LANES, true, offsetof(tri_options, lanes), "--lanes", NULL},
-    {PLAN_UNSET, false, offsetof(tri_options, unset), "--unset", NULL},
-    {PLAN_AMP, false, offsetof(tri_options, amp), "--amp", "O0"},
-    {PLAN_AMP_TYPE, false, offsetof(tri_options, amp_type), "--amp-type", "bf16"},
-    {PLAN_CONV, false, offsetof(tri_options, conv), "--conv", "auto"},
-    {PLAN_MATH, false, offsetof(tri_options, math), "--math", "portable"},
-    {PLAN_THREADS, true, offsetof(tri_options, threads), "--threads", NULL},
-    {PLAN_BUCKET, true, offsetof(tri_options, bucket), "--bucket", NULL},
-    {PLAN_STAGES, true, offsetof(tri_options, stages), "--stages", NULL},
-    {PLAN_PIPELINE, false, offsetof(tri_options, pipeline), "--pipeline", NULL},
-    {PLAN_CHUNKS, true, offsetof(tri_options, chunks), "--chunks", NULL},
-    {PLAN_STEAL, false, offsetof(tri_options, steal), "--steal", NULL},
-    {PLAN_ZERO, false, offsetof(tri_options, zero), "--zero", NULL},
-    {PLAN_RECOMPUTE, false, offsetof(tri_options, recompute), "--recompute", NULL},
+/* The field of an option that a plan sets; the one or the other. */
+struct field {
+    int64_t *count;
+    const char **text;
 };
 
-static const char **text_at(const tri_options *o, size_t offset) {
-    return (const char **)((char *)o + offset);
-}
-static int64_t *count_at(const tri_options *o, size_t offset) {
-    return (int64_t *)((char *)o + offset);
+static struct field field_of(const tri_options *o, const struct option_row *row) {
+    char *at = (char *)o + row->offset;
+    return row->set == option_text ? (struct field){.text = (const char **)at}
+                                   : (struct field){.count = (int64_t *)at};
 }
 
 /* ---- from a run ---- */
@@ -86,7 +68,8 @@ static tri_status add_strategies(const tri_graph *g, const tri_options *o, struc
     const struct mesh *m = g->mesh.n ? &g->mesh : option.n ? &option : &lines.mesh;
     mesh_print(m, &mesh);
     if (!status) status = add(out, PLAN_MESH, m->n ? mesh.data : "none", false);
-    if (!status && m->n) status = add(out, PLAN_UNSET, o->unset ? o->unset : "follow", false);
+    const char *unset = o->unset ? o->unset : option_row("--unset")->usual;
+    if (!status && m->n) status = add(out, PLAN_UNSET, unset, false);
     for (size_t i = 0; i < lines.n && m->n && !status; i++) {
         struct plan_line l;
         status = line_of(&lines.line[i], &kept, &l);
@@ -127,12 +110,12 @@ tri_status plan_make(const tri_graph *g, const tri_options *o, struct plan_file 
     *out = (struct plan_file){.name = "plan"};
     tri_status status = g->spec ? add(out, PLAN_MODEL, g->spec, false) : add_graph(g, out);
     if (!status) status = add_strategies(g, o, out);
-    for (size_t i = 0; i < COUNT(settings) && !status; i++) {
-        const char *value = *text_at(o, settings[i].offset);
-        bool chosen = plan_part_of(settings[i].key) == PLAN_PLACEMENT && value &&
-                      settings[i].key != PLAN_RECOMPUTE;
-        if ((settings[i].usual || chosen) && !settings[i].count)
-            status = add(out, settings[i].key, value ? value : settings[i].usual, false);
+    for (enum plan_key k = PLAN_MODEL; k < PLAN_KEYS && !status; k++) {
+        const struct option_row *row = option_of_plan(k);
+        const char **text = row ? field_of(o, row).text : NULL, *value = text ? *text : NULL;
+        if (k == PLAN_UNSET || k == PLAN_RECOMPUTE || !text) continue;
+        if (!value && k < PLAN_WORKERS) value = row->usual;
+        if (value) status = add(out, k, value, false);
     }
     if (!status) status = add_recompute(g, o, out);
     if (status) plan_free(out);
@@ -151,6 +134,14 @@ static tri_status contradicts(const struct plan_file *p, const struct plan_line 
     return TRI_USAGE;
 }
 
+static tri_status contradicts_option(const struct plan_file *p, const struct plan_line *l,
+                                     const struct option_row *row, struct field f) {
+    char other[160];
+    if (f.count) base_format(other, sizeof other, "%s %lld", row->flag, (long long)*f.count);
+    else base_format(other, sizeof other, "%s %s", row->flag, *f.text);
+    return contradicts(p, l, other);
+}
+
 /* What has no effect without stages. */
 static bool is_of_stages(enum plan_key key) {
     return key == PLAN_PIPELINE || key == PLAN_CHUNKS || key == PLAN_STEAL;
@@ -159,24 +150,18 @@ static bool is_of_stages(enum plan_key key) {
 tri_status plan_take(const struct plan_file *p, tri_options *o) {
     const struct plan_line *mesh = plan_find(p, PLAN_MESH);
     const bool unstaged = o->stages == 1; /* the option overrides the plan */
-    for (size_t i = 0; i < COUNT(settings); i++) {
-        const struct plan_line *l = plan_find(p, settings[i].key);
-        char other[160];
-        if (!l || (unstaged && is_of_stages(l->key))) continue;
-        int64_t *count = count_at(o, settings[i].offset), n = plan_number(p, settings[i].key);
-        const char **text = text_at(o, settings[i].offset);
-        bool given = settings[i].count ? *count != 0 : *text != NULL;
-        bool same = settings[i].count ? *count == n : given && !strcmp(*text, l->value);
-        if (settings[i].count)
-            base_format(other, sizeof other, "%s %lld", settings[i].option, (long long)*count);
-        else
-            base_format(other, sizeof other, "%s %s", settings[i].option, given ? *text : "");
-        if (given && !same && plan_part_of(l->key) == PLAN_GRAIN) return contradicts(p, l, other);
+    for (enum plan_key k = PLAN_MODEL; k < PLAN_KEYS; k++) {
+        const struct plan_line *l = plan_find(p, k);
+        const struct option_row *row = l ? option_of_plan(k) : NULL;
+        if (!row || (unstaged && is_of_stages(k))) continue;
+        struct field f = field_of(o, row);
+        int64_t n = plan_number(p, k);
+        bool given = f.count ? *f.count != 0 : *f.text != NULL;
+        bool same = f.count ? *f.count == n : given && !strcmp(*f.text, l->value);
+        if (given && !same && k < PLAN_WORKERS) return contradicts_option(p, l, row, f);
         if (given) continue;
-        if (settings[i].count)
-            *count = n;
-        else
-            *text = l->value;
+        if (f.count) *f.count = n;
+        else *f.text = l->value;
     }
     if (mesh && strcmp(mesh->value, "none") && !o->mesh) o->mesh = mesh->value;
     return TRI_OK;

@@ -3,55 +3,48 @@
 #include "plan/plan_file.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/nearest.h"
+#include "plan/option_rows.h"
 
 static const char *const part_names[] = {[PLAN_GRAIN] = "grain", [PLAN_PLACEMENT] = "placement"};
 
-/* What a value may be: a whole number of at least 1, one of some words, a mesh, two or three words,
- * or any text. */
-enum value_kind { A_COUNT, A_WORD, A_MESH, TWO_WORDS, THREE_WORDS, A_TEXT };
+/* What the value of a line that is no option may be. */
+enum value_kind { A_TEXT, A_MESH, A_WORKERS, TWO_WORDS, THREE_WORDS };
 
+/* A line of a plan; an option's has null as its name. */
 static const struct {
     const char *name;
-    enum plan_part part;
     enum value_kind kind;
-    const char *words; /* separated by blanks */
-    bool many;
-    int64_t most; /* of a count */
-} keys[] = {
-    [PLAN_MODEL] = {"model", PLAN_GRAIN, A_TEXT, NULL, false, 0},
-    [PLAN_GRAPH] = {"graph", PLAN_GRAIN, A_TEXT, NULL, false, 0},
-    [PLAN_BATCH] = {"batch", PLAN_GRAIN, A_COUNT, NULL, false, INT32_MAX},
-    [PLAN_LANES] = {"lanes", PLAN_GRAIN, A_COUNT, NULL, false, INT32_MAX},
-    [PLAN_MESH] = {"mesh", PLAN_GRAIN, A_MESH, NULL, false, 0},
-    [PLAN_UNSET] = {"unset", PLAN_GRAIN, A_WORD, "follow batch whole", false, 0},
-    [PLAN_AMP] = {"amp", PLAN_GRAIN, A_WORD, "O0 O1 O2 O3", false, 0},
-    [PLAN_AMP_TYPE] = {"amp-type", PLAN_GRAIN, A_WORD, "bf16 f16", false, 0},
-    [PLAN_CONV] = {"conv", PLAN_GRAIN, A_WORD, "auto direct", false, 0},
-    [PLAN_MATH] = {"math", PLAN_GRAIN, A_WORD, "portable native", false, 0},
-    [PLAN_STRATEGY] = {"strategy", PLAN_GRAIN, TWO_WORDS, NULL, true, 0},
-    [PLAN_LAYOUT] = {"layout", PLAN_GRAIN, TWO_WORDS, NULL, true, 0},
-    [PLAN_LAYOUT_OF] = {"layout-of", PLAN_GRAIN, THREE_WORDS, NULL, true, 0},
-    [PLAN_SHARD] = {"shard", PLAN_GRAIN, TWO_WORDS, NULL, true, 0},
-    [PLAN_WORKERS] = {"workers", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_WORKERS},
-    [PLAN_THREADS] = {"threads", PLAN_PLACEMENT, A_COUNT, NULL, false, PLAN_MOST_THREADS},
-    [PLAN_BUCKET] = {"bucket", PLAN_PLACEMENT, A_COUNT, NULL, false, INT64_MAX},
-    [PLAN_STAGES] = {"stages", PLAN_PLACEMENT, A_COUNT, NULL, false, STAGE_MOST},
-    [PLAN_PIPELINE] = {"pipeline", PLAN_PLACEMENT, A_WORD, "1f1b gpipe interleaved zero-bubble",
-                       false, 0},
-    [PLAN_CHUNKS] = {"chunks", PLAN_PLACEMENT, A_COUNT, NULL, false, STAGE_MOST},
-    [PLAN_ZERO] = {"zero", PLAN_PLACEMENT, A_WORD, "0 1 2 3", false, 0},
-    [PLAN_STEAL] = {"steal", PLAN_PLACEMENT, A_WORD, "late never", false, 0},
-    [PLAN_RECOMPUTE] = {"recompute", PLAN_PLACEMENT, A_TEXT, NULL, false, 0},
-    [PLAN_HASH] = {"hash", PLAN_PARTS, A_TEXT, NULL, false, 0},
+    const char *words; /* of a strategy: those that it has */
+} own[PLAN_KEYS] = {
+    [PLAN_MODEL] = {"model", A_TEXT, NULL},
+    [PLAN_GRAPH] = {"graph", A_TEXT, NULL},
+    [PLAN_MESH] = {"mesh", A_MESH, NULL},
+    [PLAN_STRATEGY] = {"strategy", TWO_WORDS, "strategy PATTERN FACTORS"},
+    [PLAN_LAYOUT] = {"layout", TWO_WORDS, "layout NAME LAYOUT"},
+    [PLAN_LAYOUT_OF] = {"layout-of", THREE_WORDS, "layout-of NODE OUTPUT LAYOUT"},
+    [PLAN_SHARD] = {"shard", TWO_WORDS, "shard NODE TUPLES"},
+    [PLAN_WORKERS] = {"workers", A_WORKERS, NULL},
+    [PLAN_HASH] = {"hash", A_TEXT, NULL},
 };
 
-enum plan_part plan_part_of(enum plan_key key) { return keys[key].part; }
+static const char *name_of(enum plan_key key) {
+    return own[key].name ? own[key].name : option_of_plan(key)->flag + 2;
+}
+
+static enum plan_part part_of(enum plan_key key) {
+    return key == PLAN_HASH ? PLAN_PARTS : key < PLAN_WORKERS ? PLAN_GRAIN : PLAN_PLACEMENT;
+}
+
+/* Strategies: any number of lines, the last that fit win. */
+static bool is_strategy(enum plan_key key) { return own[key].words; }
 
 /* ---- reading ---- */
 
@@ -89,35 +82,23 @@ static tri_status begin_part(struct reader *r, const char *line) {
 
 static tri_status unknown_key(const struct reader *r, const char *key) {
     struct nearest near = {.wanted = key};
-    for (int i = 0; i < PLAN_KEYS; i++)
-        if (keys[i].part == PLAN_PARTS || (int)keys[i].part == r->part)
-            nearest_offer(&near, keys[i].name);
+    for (enum plan_key k = PLAN_MODEL; k < PLAN_KEYS; k++)
+        if (part_of(k) == PLAN_PARTS || (int)part_of(k) == r->part) nearest_offer(&near, name_of(k));
     return fail_line(r, "unknown word \"%.40s\" in [%s]%s", key, part_names[r->part],
                      nearest_or(&near, "; a line begins with one of: %s", near.names));
 }
 
-static tri_status check_word(const struct reader *r, enum plan_key key, const char *value) {
-    for (const char *p = keys[key].words; *p; p += strspn(p, " ")) {
-        char word[16];
-        size_t n = strcspn(p, " ");
-        snprintf(word, sizeof word, "%.*s", (int)n, p);
-        if (!strcmp(word, value)) return TRI_OK;
-        p += n;
-    }
-    return fail_line(r, "%s \"%.40s\": it can be one of: %s", keys[key].name, value,
-                     keys[key].words);
-}
-
-static tri_status check_count(const struct reader *r, enum plan_key key, const char *value) {
+static tri_status check_count(const struct reader *r, enum plan_key key, int64_t most,
+                              const char *value) {
     char *end;
     errno = 0;
     long long n = strtoll(value, &end, 10);
     if (*end || end == value || (n < 1 && !errno))
-        return fail_line(r, "%s \"%.40s\": expected a whole number of at least 1", keys[key].name,
+        return fail_line(r, "%s \"%.40s\": expected a whole number of at least 1", name_of(key),
                          value);
-    if (errno || n < 1 || n > keys[key].most)
-        return fail_line(r, "%s %.40s: there can be 1 to %lld", keys[key].name, value,
-                         (long long)keys[key].most);
+    if (errno || n < 1 || n > most)
+        return fail_line(r, "%s %.40s: there can be 1 to %lld", name_of(key), value,
+                         (long long)most);
     return TRI_OK;
 }
 
@@ -127,28 +108,32 @@ static tri_status check_mesh(const struct reader *r, const char *value) {
     return fail_line(r, "%s", tri_message());
 }
 
+static tri_status no_word(const struct reader *r, const struct option_row *option,
+                          const char *value) {
+    struct text words = {0};
+    for (const char *const *w = option->words; *w; w++) text_add(&words, " %s", *w);
+    fail_line(r, "%s \"%.40s\": it can be one of:%s", option->flag + 2, value,
+              words.data ? words.data : "");
+    text_free(&words);
+    return TRI_USAGE;
+}
+
 static tri_status check_value(const struct reader *r, enum plan_key key, const char *value) {
+    const struct option_row *option = own[key].name ? NULL : option_of_plan(key);
+    const enum value_kind kind = own[key].kind;
     int words = 0;
     for (const char *p = value; *p; p += strspn(p, " ")) {
         p += strcspn(p, " ");
         words++;
     }
-    switch (keys[key].kind) {
-    case A_COUNT: return check_count(r, key, value);
-    case A_WORD: return check_word(r, key, value);
-    case A_MESH: return words ? check_mesh(r, value) : fail_line(r, "mesh lacks its value");
-    case TWO_WORDS:
-    case THREE_WORDS:
-        if (words < 2 + (keys[key].kind == THREE_WORDS))
-            return fail_line(r, "%s lacks a word: %s", keys[key].name,
-                             key == PLAN_STRATEGY ? "strategy PATTERN FACTORS"
-                             : key == PLAN_LAYOUT ? "layout NAME LAYOUT"
-                             : key == PLAN_SHARD  ? "shard NODE TUPLES"
-                                                  : "layout-of NODE OUTPUT LAYOUT");
-        return TRI_OK;
-    case A_TEXT: break;
-    }
-    return words ? TRI_OK : fail_line(r, "%s lacks its value", keys[key].name);
+    if (option && option->words && option_word(option->words, value) < 0)
+        return no_word(r, option, value);
+    if (option && option->most) return check_count(r, key, option->most, value);
+    if (kind == A_WORKERS) return check_count(r, key, PLAN_MOST_WORKERS, value);
+    if (kind >= TWO_WORDS && words < 2 + (kind == THREE_WORDS))
+        return fail_line(r, "%s lacks a word: %s", name_of(key), own[key].words);
+    if (!words) return fail_line(r, "%s lacks its value", name_of(key));
+    return kind == A_MESH ? check_mesh(r, value) : TRI_OK;
 }
 
 static tri_status take_hash(struct reader *r, const char *value) {
@@ -177,14 +162,13 @@ static tri_status take_key(struct reader *r, char *line) {
     size_t n = strcspn(line, " ");
     const char *value = line + n + (line[n] == ' ');
     line[n] = 0;
-    for (int i = 0; i < PLAN_KEYS; i++) {
-        if (strcmp(keys[i].name, line)) continue;
-        enum plan_key key = (enum plan_key)i;
+    for (enum plan_key key = PLAN_MODEL; key < PLAN_KEYS; key++) {
+        if (strcmp(name_of(key), line)) continue;
         if (r->part < 0) break;
-        if (keys[i].part != PLAN_PARTS && (int)keys[i].part != r->part)
-            return fail_line(r, "%s belongs to [%s], not to [%s]", line, part_names[keys[i].part],
+        if (part_of(key) != PLAN_PARTS && (int)part_of(key) != r->part)
+            return fail_line(r, "%s belongs to [%s], not to [%s]", line, part_names[part_of(key)],
                              part_names[r->part]);
-        const struct plan_line *before = keys[i].many ? NULL : plan_find(r->p, key);
+        const struct plan_line *before = is_strategy(key) ? NULL : plan_find(r->p, key);
         if (before)
             return fail_line(r, "%s is given twice: line %d has it too", line, before->number);
         if (maybe && key != PLAN_STRATEGY && key != PLAN_LAYOUT)
@@ -264,14 +248,51 @@ tri_status plan_parse(const char *name, const char *text, size_t bytes, struct p
     return status;
 }
 
-tri_status plan_read(const char *path, struct plan_file *out) {
+/* The plans that have been read. Options and runs point to their texts. */
+static struct kept_plan {
+    struct plan_file plan;
+    struct stat st;
+    struct kept_plan *next;
+} *kept;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool has_changed(const struct kept_plan *k, const struct stat *now) {
+    return k->st.st_dev != now->st_dev || k->st.st_ino != now->st_ino ||
+           k->st.st_size != now->st_size || k->st.st_mtim.tv_sec != now->st_mtim.tv_sec ||
+           k->st.st_mtim.tv_nsec != now->st_mtim.tv_nsec;
+}
+
+static tri_status read_file(const char *path, struct kept_plan *k) {
     char *text;
     size_t bytes;
+    if (stat(path, &k->st)) k->st = (struct stat){0}; /* reading says why */
     if (base_read_file(path, &text, &bytes))
         return base_fail(TRI_USAGE, "cannot read the plan: %s", tri_message());
-    tri_status status = plan_parse(path, text, bytes, out);
+    tri_status status = plan_parse(path, text, bytes, &k->plan);
     free(text);
     return status;
+}
+
+static struct kept_plan *keep(const char *path) {
+    struct kept_plan *k = calloc(1, sizeof *k);
+    if (!k) base_no_memory("a plan");
+    if (!k || read_file(path, k)) {
+        free(k);
+        return NULL;
+    }
+    k->next = kept;
+    return kept = k;
+}
+
+const struct plan_file *plan_read(const char *path, bool afresh) {
+    struct stat now;
+    pthread_mutex_lock(&mutex);
+    struct kept_plan *k = kept;
+    while (k && strcmp(k->plan.name, path)) k = k->next;
+    if (k && afresh && (stat(path, &now) || has_changed(k, &now))) k = NULL;
+    if (!k) k = keep(path);
+    pthread_mutex_unlock(&mutex);
+    return k ? &k->plan : NULL;
 }
 
 void plan_free(struct plan_file *p) {
@@ -294,20 +315,18 @@ int64_t plan_number(const struct plan_file *p, enum plan_key key) {
 }
 
 void plan_print_line(const struct plan_line *l, struct text *out) {
-    text_add(out, "%s%s %s", l->maybe ? "maybe " : "", keys[l->key].name, l->value);
+    text_add(out, "%s%s %s", l->maybe ? "maybe " : "", name_of(l->key), l->value);
 }
-
-static bool is_strategy(enum plan_key key) { return keys[key].many; }
 
 /* The lines of a part in the order of the keys; strategies keep theirs. */
 static void print_part(const struct plan_file *p, enum plan_part part, struct text *out) {
     bool strategies = false;
-    for (int k = 0; k < PLAN_KEYS; k++) {
-        if (keys[k].part != part || (is_strategy((enum plan_key)k) && strategies)) continue;
-        strategies |= is_strategy((enum plan_key)k);
+    for (enum plan_key k = PLAN_MODEL; k < PLAN_KEYS; k++) {
+        if (part_of(k) != part || (is_strategy(k) && strategies)) continue;
+        strategies |= is_strategy(k);
         for (size_t i = 0; i < p->n; i++) {
             enum plan_key of = p->line[i].key;
-            if ((int)of != k && !(is_strategy(of) && is_strategy((enum plan_key)k))) continue;
+            if (of != k && !(is_strategy(of) && is_strategy(k))) continue;
             plan_print_line(&p->line[i], out);
             text_add(out, "\n");
         }

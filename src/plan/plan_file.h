@@ -12,9 +12,9 @@
 
 enum plan_part { PLAN_GRAIN, PLAN_PLACEMENT, PLAN_PARTS };
 
-/* In the order in which they are written. */
+/* In the order in which they are written. Many are options, of the same names (option_rows.h). */
 enum plan_key {
-    PLAN_MODEL, /* of the zoo */
+    PLAN_MODEL = 1, /* of the zoo */
     PLAN_GRAPH, /* the hash of any other network, without mesh and strategies */
     PLAN_BATCH,
     PLAN_LANES,
@@ -28,7 +28,7 @@ enum plan_key {
     PLAN_LAYOUT,
     PLAN_LAYOUT_OF,
     PLAN_SHARD,
-    PLAN_WORKERS,
+    PLAN_WORKERS, /* this and the next: where the run is placed */
     PLAN_THREADS,
     PLAN_BUCKET,
     PLAN_STAGES,
@@ -57,8 +57,10 @@ struct plan_file {
     struct arena arena;
 };
 
-/* Checks each value. Needs no plan_free after a failure. */
-tri_status plan_read(const char *path, struct plan_file *out);
+/* The plan in a file. A process reads a file once, and again only if `afresh` is set and the file
+ * has changed. All values are checked. Is not freed. Null with a message. */
+const struct plan_file *plan_read(const char *path, bool afresh);
+/* Needs no plan_free after a failure. */
 tri_status plan_parse(const char *name, const char *text, size_t bytes, struct plan_file *out);
 void plan_free(struct plan_file *p);
 
@@ -76,7 +78,6 @@ bool plan_differ(const struct plan_file *a, const struct plan_file *b, enum plan
 /* "batch 8", "maybe strategy *.c_fc out=model" */
 void plan_print_line(const struct plan_line *l, struct text *out);
 
-enum plan_part plan_part_of(enum plan_key key);
 /* The line of a key that comes once; null: there is none. */
 const struct plan_line *plan_find(const struct plan_file *p, enum plan_key key);
 int64_t plan_number(const struct plan_file *p, enum plan_key key); /* 0: there is none */

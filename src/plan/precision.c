@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/option_rows.h"
 #include "plan/replay.h"
 #include "plan/rewrite.h"
 
@@ -50,16 +51,9 @@ struct lowering {
 
 /* ---- options ---- */
 
-tri_status precision_read(const tri_options *o, struct precision *p) {
-    const char *level = o->amp ? o->amp : "O0", *type = o->amp_type ? o->amp_type : "bf16";
-    *p = (struct precision){level[0] == 'O' && level[1] ? level[1] - '0' : -1, TRI_BF16};
-    if (p->level < 0 || p->level >= LEVELS || level[2])
-        return base_fail(TRI_USAGE, "--amp (tri_options.amp): \"%s\" is not O0, O1, O2 or O3",
-                         level);
-    if (!strcmp(type, "f16")) p->half = TRI_F16;
-    if (p->half == TRI_F16 || !strcmp(type, "bf16")) return TRI_OK;
-    return base_fail(TRI_USAGE, "--amp-type (tri_options.amp_type): \"%s\" is neither bf16 nor f16",
-                     type);
+struct precision precision_read(const tri_options *o) {
+    bool f16 = option_choice("--amp-type", o->amp_type) == AMP_TYPE_F16;
+    return (struct precision){option_choice("--amp", o->amp), f16 ? TRI_F16 : TRI_BF16};
 }
 
 /* The precision set for the node's scope, if any; the last setting counts. */
@@ -280,19 +274,19 @@ static void drop_settings(tri_graph *g) {
 
 tri_status precision_lower(tri_graph *g, const tri_options *o, const struct target *target,
                            tri_type *half, const char **note) {
-    struct lowering l = {.g = g};
+    struct lowering l = {.g = g, .p = precision_read(o)};
     *half = TRI_F32;
-    tri_status status = precision_read(o, &l.p);
-    unsigned types = status ? 0 : types_wanted(g, &l.p);
+    unsigned types = types_wanted(g, &l.p);
     if (!types) {
-        if (!status) drop_settings(g);
-        return status;
+        drop_settings(g);
+        return TRI_OK;
     }
     if (graph_forward(g) < g->n_nodes && !g->n_gradients)
         return base_fail(TRI_USAGE, "the network is a text with gradients, but without the calls "
                          "that made them (\"gradient\"), so its precision cannot be changed "
                          "(--amp, tri_precision): take the text before the pass precision");
-    if ((status = check_scopes(g))) return status;
+    tri_status status = check_scopes(g);
+    if (status) return status;
     for (tri_type t = TRI_BF16; t <= TRI_F16; t++) {
         const char *lacks = types >> t & 1 && target && target->lacks ? target->lacks(t) : NULL;
         if (lacks && t == TRI_F16)

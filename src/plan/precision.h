@@ -11,7 +11,7 @@ struct precision {
     int level;
     tri_type half;
 };
-tri_status precision_read(const tri_options *o, struct precision *out);
+struct precision precision_read(const tri_options *o);
 
 /* Lowers the network, which has no gradients yet, in place: inserts one cast per tensor and type.
  * Parameters, states, outputs and values of updates keep their types. Sets *half to the type that

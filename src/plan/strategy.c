@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/option_rows.h"
 #include "plan/strategy_inside.h"
 
 /* A node of the model to which some strategy applies. */
@@ -36,17 +37,6 @@ struct making {
 };
 
 /* ---- options and the mesh ---- */
-
-static tri_status read_unset(const tri_options *o, enum unset *out) {
-    static const char *const names[] = {
-        [UNSET_FOLLOW] = "follow", [UNSET_BATCH] = "batch", [UNSET_WHOLE] = "whole"};
-    *out = UNSET_FOLLOW;
-    for (size_t i = 0; o->unset && i < COUNT(names); i++)
-        if (!strcmp(o->unset, names[i])) return *out = (enum unset)i, TRI_OK;
-    return !o->unset ? TRI_OK
-                     : base_fail(TRI_USAGE, "--unset (tri_options.unset) is \"%s\"; it can be "
-                                 "follow, batch or whole", o->unset);
-}
 
 static tri_status two_meshes(const char *one, const struct mesh *a, const char *other,
                              const struct mesh *b) {
@@ -92,11 +82,7 @@ static tri_status check_shorter(const struct making *k) {
 
 static tri_status check_ways(const struct making *k) {
     const char *way = k->o->parallel;
-    bool mesh = k->s->mesh.n, semi = way && !strcmp(way, "semi");
-    if (way && !semi && strcmp(way, "data"))
-        return base_fail(TRI_USAGE, "--parallel (tri_options.parallel) is \"%s\"; it can be data, "
-                         "or semi with a mesh%s", way, strcmp(way, "auto") ? "" : "; this version "
-                         "does not search for strategies");
+    bool mesh = k->s->mesh.n, semi = option_choice("--parallel", way) == PARALLEL_SEMI;
     if (way && !semi && mesh)
         return base_fail(TRI_USAGE, "--parallel data (tri_options.parallel), but there is a mesh, "
                          "which needs --parallel semi, the default with a mesh");
@@ -466,8 +452,9 @@ static int by_name(const void *a, const void *b) {
 
 static tri_status make(struct making *k) {
     struct strategy_lines *all = &k->lines;
-    tri_status status = read_unset(k->o, &k->s->unset);
+    tri_status status = options_check(k->o);
     if (!status) status = strategy_lines_read(k->g, k->o, all);
+    k->s->unset = (enum unset)option_choice("--unset", k->o->unset);
     if (!status) status = settle_mesh(k);
     if (!status) status = check_ways(k);
     if (!status) status = check_shorter(k);
@@ -509,6 +496,7 @@ void strategies_free(struct strategies *s) {
 
 tri_status strategies_check(const tri_graph *model, const tri_options *o) {
     struct strategies s;
+    if (o->plan && !plan_read(o->plan, true)) return base_last();
     tri_status status = strategies_make(model, o, &s);
     if (!status) strategies_free(&s);
     return status;

@@ -170,13 +170,9 @@ tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
         status = name ? add_file(out, name) : base_no_memory("strategies");
         p = p[n] ? p + n + 1 : NULL;
     }
-    struct plan_file plan;
     if (status || !o->plan) return status;
-    status = plan_read(o->plan, &plan);
-    if (status) return status;
-    status = strategy_lines_of_plan(&plan, out);
-    plan_free(&plan);
-    return status;
+    const struct plan_file *plan = plan_read(o->plan, false);
+    return plan ? strategy_lines_of_plan(plan, out) : base_last();
 }
 
 /* ---- the text of a strategy ---- */

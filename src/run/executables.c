@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plan/option_rows.h"
 #include "plan/rebatch.h"
 #include "run/feed.h"
 #include "run/padding.h"
@@ -15,8 +16,8 @@ static int64_t lanes_for(const struct machine *usual, int64_t batch) {
 
 tri_status executables_keep(tri_run *run) {
     const tri_graph *g = run->model;
-    const char *tail = run->options.tail;
-    if (run->options.forward || !tail || strcmp(tail, "keep")) return TRI_OK;
+    const tri_options *o = &run->options;
+    if (o->forward || option_choice("--tail", o->tail) != TAIL_KEEP) return TRI_OK;
     run->written = graph_rebatch(g, g->batch, g->lanes, false);
     return run->written ? TRI_OK : base_last();
 }

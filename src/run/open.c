@@ -13,7 +13,7 @@
 #include "data/over.h"
 #include "io/outfile.h"
 #include "observe/events.h"
-#include "plan/defaults.h"
+#include "plan/option_rows.h"
 #include "plan/rebatch.h"
 #include "run/checkpointer.h"
 #include "run/crash.h"
@@ -60,7 +60,7 @@ static tri_status check_options(const tri_options *o) {
     if (o->steps && o->epochs > 1) /* 1 is the default */
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
-    tri_status status = finite_check_option(o->on_nan);
+    tri_status status = options_check(o);
     if (!status && o->save) status = outfile_check(o->save);
     return !status && o->save_plan ? outfile_check(o->save_plan) : status;
 }
@@ -77,15 +77,15 @@ static tri_status check_source(const tri_options *o) {
 /* Sets the options that the plan states. */
 static tri_status take_plan(tri_run *run) {
     if (!run->options.plan) return TRI_OK;
-    tri_status status = plan_read(run->options.plan, &run->plan);
-    return status ? status : plan_take(&run->plan, &run->options);
+    run->plan = plan_read(run->options.plan, true);
+    return run->plan ? plan_take(run->plan, &run->options) : base_last();
 }
 
 /* Before passes change the network, which has the run's batch now. */
 static tri_status settle_plan(tri_run *run) {
     if (!run->options.plan) return TRI_OK;
-    plan_replace_recompute(&run->plan, run->model);
-    return plan_check_network(&run->plan, run->model);
+    plan_replace_recompute(run->plan, run->model);
+    return plan_check_network(run->plan, run->model);
 }
 
 static tri_status find_device(tri_run *run) {
@@ -139,10 +139,11 @@ static tri_status open_data(tri_run *run) {
     int64_t limit[LENGTHS_MOST];
     int limits;
     executables_limits(run, limit, &limits);
+    const int tail = option_choice("--tail", o->tail);
     const struct sampler_settings order = {.kind = o->sampler,
                                            .share = o->share,
                                            .no_shuffle = o->no_shuffle,
-                                           .tail = o->tail,
+                                           .tail = (enum tail_way)tail,
                                            .batch = m->batch,
                                            .lanes = m->lanes,
                                            .seed = o->seed,
@@ -194,22 +195,6 @@ static tri_status settle_optimizer(tri_optimizer *o, const tri_graph *model, boo
     return status;
 }
 
-/* Copies the texts of options that are needed later, by an evaluation or at the end. */
-static tri_status keep_texts(tri_run *run) {
-    tri_options *o = &run->options;
-    const char **text[COUNT(run->kept)] = {&o->save,      &o->passes, &o->conv, &o->amp_type,
-                                           &o->recompute, &o->out,    &o->ckpt, &o->sampler,
-                                           &o->subset,    &o->share,  &o->tail, &o->on_nan,
-                                           &o->math,      &o->mesh,   &o->strategy,
-                                           &o->unset,     &o->parallel, &o->plan,
-                                           &o->save_plan, &o->pipeline, &o->steal, &o->zero};
-    for (size_t i = 0; i < COUNT(text); i++) {
-        if (*text[i] && !(run->kept[i] = strdup(*text[i]))) return base_no_memory("a name");
-        *text[i] = run->kept[i];
-    }
-    return TRI_OK;
-}
-
 /* The numbers of the run's own plan. */
 static tri_status finish_plan(tri_run *run) {
     const struct {
@@ -248,7 +233,7 @@ static tri_status plan_run(tri_run *run) {
     struct machine_place place = {.store = &run->store};
     tri_status status = tri_graph_status(run->model);
     if (!status) status = take_plan(run);
-    defaults_forget(o);
+    options_forget_usual(o);
     if (!status) status = check_options(o);
     if (!status) status = checkpointer_check(run->checkpointer, o);
     if (!status) status = settle_batch(run);
@@ -312,7 +297,7 @@ static tri_status open_run(tri_run *run) {
     if (!status) print_notes(run);
     if (!status && o->load && run->executor->writes(run)) status = tri_load(run, o->load);
     if (!status) status = checkpointer_resume(run->checkpointer, run);
-    if (!status) status = keep_texts(run);
+    if (!status) status = options_keep_texts(o, &run->kept);
     if (!status) status = record_open(run->record, run);
     if (!status) status = run->executor->start(run);
     if (!status && run->checkpointer->resumed) policy_catch_up(run->policy, run);
@@ -366,10 +351,9 @@ void run_free(tri_run *run) {
     tri_graph_free(run->written);
     for (int i = 0; i < run->n_executables; i++) tri_graph_free(run->shape_model[i]);
     free(run->message);
-    plan_free(&run->plan);
     plan_free(&run->own_plan);
     free(run->network);
-    for (size_t i = 0; i < COUNT(run->kept); i++) free(run->kept[i]);
+    arena_free(&run->kept);
     free(run->fit);
     free(run);
 }

@@ -16,10 +16,10 @@ struct tri_run {
     char *message; /* of the first failure */
     tri_graph *model;
     tri_options options; /* texts that are needed later are copied to `kept` */
-    char *kept[22];
+    struct arena kept;
     char *fit;             /* patterns that --recompute full or fit stands for */
     const char *fit_note;  /* what fit has chosen, for the user; null: nothing */
-    struct plan_file plan;     /* options point to its texts; empty: there is no --plan */
+    const struct plan_file *plan; /* options point to its texts; null: there is no --plan */
     struct plan_file own_plan; /* of this run */
     char *network;             /* as the user wrote it, for checkpoints; else null */
     const struct dev *dev;

@@ -44,10 +44,12 @@ static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
 }
 
 static void without_defaults(char *order) {
-    static const char *const defaults[] = {"--sampler shuffled", "--tail drop"};
-    for (size_t i = 0; i < COUNT(defaults); i++) {
-        char *at = strstr(order, defaults[i]);
-        size_t n = strlen(defaults[i]);
+    static const char *const flags[] = {"--sampler", "--tail"};
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        char usual[32];
+        size_t n = (size_t)base_format(usual, sizeof usual, "%s %s", flags[i],
+                                       option_row(flags[i])->usual);
+        char *at = strstr(order, usual);
         if (!at || (at[n] && at[n] != ' ')) continue;
         if (at[n]) n++;
         else if (at > order) at--, n++;

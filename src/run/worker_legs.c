@@ -100,16 +100,11 @@ static bool takes(void *stage, int rank, const struct turn *t) {
     return now - seen->since > longest || now - seen->quiet > longest;
 }
 
-static bool steals(const struct worker *c) {
-    const char *how = c->run->options.steal;
-    return !how || strcmp(how, "never");
-}
-
 static struct pipeline_claimer claimer(struct worker_stage *s) {
     struct worker *c = s->c;
     struct pipeline_claimer one = {
         .who = {(uint32_t)c->step, s->context->number, (int)(s->context - c->context)},
-        .takes = steals(c) ? takes : NULL, .user = s};
+        .takes = c->run->machine->compilation.steals ? takes : NULL, .user = s};
     one.number = number_of(s, c->place, one.who.local, &one.all);
     return one;
 }
@@ -145,7 +140,7 @@ int worker_slow_leg(const struct worker_stage *s, int *leg) {
     const struct worker *c = s->c;
     struct tree *t = &c->run->machine->tree[1];
     int64_t now = base_now();
-    if (worker_rank(c) < 0 || !steals(c) || is_busy(s, true)) return -1;
+    if (worker_rank(c) < 0 || !c->run->machine->compilation.steals || is_busy(s, true)) return -1;
     for (int k = 0; k < t->buckets.legs; k++)
         for (int lane = 0, owner; lane < t->shape.lanes; lane++) {
             if (!board_in_flight(tree_board(t, k), (uint32_t)c->step, s->context->number, lane,

@@ -40,11 +40,6 @@ const char *schedule_help(void) {
 }
 
 static tri_status bad(const char *text) {
-    static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", "zero-bubble"};
-    for (size_t i = 0; i < COUNT(pipelines); i++)
-        if (!strcmp(text, pipelines[i]))
-            return base_fail(TRI_USAGE, "a schedule is one of the learning rate; the order of a "
-                             "pipeline's legs is --pipeline %s (tri_options.pipeline)", text);
     return base_fail(TRI_USAGE, "schedule \"%s\" is not one of: %s", text, schedule_help());
 }
 

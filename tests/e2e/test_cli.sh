@@ -440,8 +440,8 @@ mistake 'models takes no name' 2 'err:`trireme dump resnet50` prints one' models
 mistake 'threads given twice' 2 'err:both set the threads of each worker' \
     train linear -n 2 --threads 1 --threads-per-worker 2
 mistake 'an unknown optimizer' 2 'err:sgd, momentum' train linear --optimizer rmsprop
-mistake 'an unknown precision' 2 'err:"O7" is not O0, O1' train linear --amp O7
-mistake 'an unknown half type' 2 'err:neither bf16 nor f16' train linear --amp O1 --amp-type f32
+mistake 'an unknown precision' 2 'err:is "O7"; it can be O0, O1' train linear --amp O7
+mistake 'an unknown half type' 2 'err:it can be bf16 or f16' train linear --amp O1 --amp-type f32
 mistake 'a scale that is not a power of two' 2 'err:power of two' train linear --loss-scale 10
 mistake 'an unknown schedule' 2 'err:cosine' train linear --schedule linear
 mistake 'a schedule without a number' 2 'err:every=N' train linear --schedule step

@@ -253,10 +253,10 @@ static void mistakes(void **state) {
         tri_options o;
         const char *says;
     } cases[] = {
-        {NULL, {.amp = "O4"}, "\"O4\" is not O0, O1, O2 or O3"},
-        {NULL, {.amp = "O"}, "\"O\" is not"},
-        {NULL, {.amp = "O12"}, "\"O12\" is not"},
-        {NULL, {.amp = "O1", .amp_type = "fp16"}, "\"fp16\" is neither bf16 nor f16"},
+        {NULL, {.amp = "O4"}, "is \"O4\"; it can be O0, O1, O2 or O3"},
+        {NULL, {.amp = "O"}, "is \"O\""},
+        {NULL, {.amp = "O12"}, "is \"O12\""},
+        {NULL, {.amp = "O1", .amp_type = "fp16"}, "is \"fp16\"; it can be bf16 or f16"},
         {NULL, {.optimizer = {.loss_scale = "3"}}, "power of two"},
         {NULL, {.optimizer = {.loss_scale = "0"}}, "power of two"},
         {NULL, {.optimizer = {.loss_scale = "dynamics"}}, "power of two"},

@@ -96,7 +96,7 @@ static tri_status open_case(const struct strata_case *c, const tri_data *d, uint
                                        .batch = c->batch,
                                        .lanes = c->lanes,
                                        .seed = seed,
-                                       .tail = c->pad ? "pad" : NULL};
+                                       .tail = c->pad ? TAIL_PAD : TAIL_DROP};
     return sampler_open(s, d, &o);
 }
 
