@@ -183,7 +183,7 @@ static void warn_diverged(const tri_run *run) {
     double loss = tri_value(run, "loss");
     bool has = false;
     for (int i = 0; i < run_output_count(run); i++) has |= !strcmp(run_output_name(run, i), "loss");
-    if (has && finite_stops(&run->options) && run->done > run->checkpointer->resumed &&
+    if (has && run->machine->finite.stops && run->done > run->checkpointer->resumed &&
         !isfinite(loss))
         fprintf(stderr, "trireme: the loss of the last step is %s: a smaller --lr or --clip-norm "
                 "may help\n", isnan(loss) ? "nan" : "infinite");

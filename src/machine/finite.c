@@ -10,10 +10,6 @@
 #include "machine/machine.h"
 #include "plan/option_rows.h"
 
-bool finite_stops(const tri_options *o) {
-    return !o->forward && option_choice("--on-nan", o->on_nan) != ON_NAN_WARN;
-}
-
 /* ---- what the loss is computed from ---- */
 
 /* A scalar that is not finite if one of its operands is not. */
@@ -60,9 +56,12 @@ static void find_condition(struct finite *f, const tri_graph *g) {
 void finite_find(struct machine *m) {
     const tri_graph *g = m->compilation.step;
     const struct graph_output *loss = g ? graph_output_find(g, "loss") : NULL;
-    m->finite = (struct finite){.condition = -1};
-    if (g && !m->options.forward) find_condition(&m->finite, g);
-    if (!finite_stops(&m->options) || m->finite.condition >= 0) return;
+    const tri_options *o = &m->options;
+    m->finite = (struct finite){
+        .condition = -1,
+        .stops = !o->forward && option_choice("--on-nan", o->on_nan) != ON_NAN_WARN};
+    if (g && !o->forward) find_condition(&m->finite, g);
+    if (!m->finite.stops || m->finite.condition >= 0) return;
     if (!loss || loss->tensor->spec.shape.rank || !type_is_float(loss->tensor->spec.type)) return;
     m->finite.loss = loss->tensor;
     find_parts(m, loss->tensor);

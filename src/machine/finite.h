@@ -12,6 +12,7 @@
 
 /* What an executable checks. */
 struct finite {
+    bool stops; /* tri_options.on_nan: such a loss ends the run */
     const tri_tensor *loss; /* in the step's graph; null: nothing is checked */
     /* The lanes' results that the loss is computed from. If one is not finite, neither is the
      * loss. */
@@ -28,8 +29,6 @@ struct finite {
 
 struct machine;
 
-/* What tri_options.on_nan says. */
-bool finite_stops(const tri_options *o);
 /* Called between the compilation of m and the making of its programs. */
 void finite_find(struct machine *m);
 /* The items of the lane's program up to the last that makes a part of the loss. 0: nothing is

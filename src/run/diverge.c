@@ -15,7 +15,7 @@ static tri_status skipped(int64_t done, int skips) {
 
 tri_status diverge_check(const tri_run *run, int64_t done, int skips) {
     const struct checkpointer *c = run->checkpointer;
-    if (!finite_stops(&run->options)) return TRI_OK;
+    if (!run->machine->finite.stops) return TRI_OK;
     if (skips >= FINITE_SKIPS) return skipped(done, skips);
     if (!atomic_load(&c->not_finite)) return TRI_OK;
     return base_fail(TRI_FAILED, "the checkpoint of step %lld was not written: %s",
@@ -32,7 +32,7 @@ static bool begins(tri_run *run, bool now) {
 
 void diverge_warn(tri_run *run) {
     const struct machine *m = run->machine;
-    if (finite_stops(&run->options)) return;
+    if (m->finite.stops) return;
     const struct run_output *loss = m->finite.condition < 0 ? machine_output(m, "loss") : NULL;
     bool scalar = loss && !loss->spec.shape.rank, skips = run->skips >= FINITE_SKIPS;
     double is = scalar ? machine_value(m, loss) : 0;
@@ -60,7 +60,7 @@ static int64_t first_bad(const tri_run *run, const struct stored *e, bool *nan) 
 }
 
 tri_status diverge_end(const tri_run *run) {
-    const bool stops = finite_stops(&run->options);
+    const bool stops = run->machine->finite.stops;
     if (run->options.forward || run->done <= run->checkpointer->resumed ||
         !machine_output(run->executable, "loss"))
         return TRI_OK;

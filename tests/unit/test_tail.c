@@ -154,7 +154,7 @@ static void refuses(void **state) {
     }
     tri_options o = {.batch = 8, .source = samples(20), .tail = "cut"};
     assert_null(tri_open(network(8, ignoring), &o));
-    assert_message("known: drop, pad");
+    assert_message("it can be drop, keep or pad");
 }
 
 /* ---- a smaller last step ---- */
