@@ -298,12 +298,6 @@ static tri_status pass_format(struct compilation *c) {
     return status;
 }
 
-/* Drops results of `pre` that no phase reads any more. */
-static tri_status forget_unread(struct compilation *c) {
-    GRAPHS(all, c);
-    return c->pre ? sink_forget(&c->pre, all, COUNT(all)) : TRI_OK;
-}
-
 /* What passes have added to the lanes, but is the same for each. */
 static tri_status pass_hoist(struct compilation *c) {
     tri_graph *lanes[] = {c->count[0], c->lane[0], c->count[1], c->lane[1]};
@@ -312,10 +306,11 @@ static tri_status pass_hoist(struct compilation *c) {
     for (size_t i = 0; i < COUNT(lanes) && !status; i++)
         if (lanes[i]) status = hoist(&h, lanes[i]);
     c->pre = h.pre;
-    return status ? status : forget_unread(c);
+    return status;
 }
 
-/* With ZeRO level 3, the lanes compute again what depends on weights alone. */
+/* With ZeRO level 3, the lanes compute again what depends on weights alone. At any level, results
+ * of `pre` that no phase reads any more are dropped. */
 static tri_status pass_sink(struct compilation *c) {
     const tri_options *o = c->options;
     tri_status status = TRI_OK;
@@ -324,10 +319,10 @@ static tri_status pass_sink(struct compilation *c) {
         return base_fail(TRI_USAGE, "--bucket has no effect with --zero %d, which sums the "
                          "gradients of a lane when it ends; leave out the one or the other",
                          c->zero);
-    if (c->zero < 3 || !c->pre || o->forward) return TRI_OK;
-    for (int i = 0; i < c->n_sizes && !status; i++)
+    for (int i = 0; c->pre && i < c->n_sizes && c->zero == 3 && !o->forward && !status; i++)
         if (c->lane[i]) status = sink(c->pre, c->lane[i]);
-    return status ? status : forget_unread(c);
+    tri_graph *others[] = {c->step, c->count[0], c->count[1], c->lane[0], c->lane[1]};
+    return status || !c->pre ? status : sink_forget(&c->pre, others, COUNT(others));
 }
 
 /* With stages, cuts the lanes into legs. What they hand over has numbers above those of `pre`. */
@@ -397,7 +392,7 @@ static const struct {
     {"expand", false, pass_expand, "with a mesh, make the nodes of all seats"},
     {"format", true, pass_format, "choose the formats (memory orders) that the device prefers"},
     {"hoist", true, pass_hoist, "move what is the same for all lanes from `lane` to `pre`"},
-    {"sink", false, pass_sink, "with --zero 3, compute in the lanes what depends on weights alone"},
+    {"sink", false, pass_sink, "drop what nobody reads; with --zero 3, copy weights in the lanes"},
     {"legs", false, pass_legs, "with stages, cut the lane into the legs of a pipeline"},
     {"in-place", true, pass_in_place, "let results overwrite inputs that are not needed later"},
     {"order", true, pass_order, "run units early that free memory"},

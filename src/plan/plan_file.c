@@ -83,7 +83,8 @@ static tri_status begin_part(struct reader *r, const char *line) {
 static tri_status unknown_key(const struct reader *r, const char *key) {
     struct nearest near = {.wanted = key};
     for (enum plan_key k = PLAN_MODEL; k < PLAN_KEYS; k++)
-        if (part_of(k) == PLAN_PARTS || (int)part_of(k) == r->part) nearest_offer(&near, name_of(k));
+        if (part_of(k) == PLAN_PARTS || (int)part_of(k) == r->part)
+            nearest_offer(&near, name_of(k));
     return fail_line(r, "unknown word \"%.40s\" in [%s]%s", key, part_names[r->part],
                      nearest_or(&near, "; a line begins with one of: %s", near.names));
 }
