@@ -13,7 +13,6 @@ import itertools
 import operator
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -245,57 +244,6 @@ class Saves:
 
 
 @dataclasses.dataclass
-class AllReduce:
-    """Sums of f32 over two processes, ours against MPI_Allreduce: a line per size."""
-    key: str
-    sizes: tuple  # (bytes, aim)
-
-    def measure(self, rounds):
-        with tempfile.TemporaryDirectory() as work:
-            sides = [self.ours] + [self.mpi] * self.compile(work)
-            seen = [[] for _ in sides]
-            for r in range(rounds):
-                for side, results in zip(sides, seen):
-                    results.append(self.times(side(work)))
-                progress(f"    round {r + 1} of {rounds}")
-        return [[size(n), aim, *self.cells(n, [[s[n] for s in results] for results in seen])]
-                for n, aim in self.sizes]
-
-    def ours(self, _):
-        sizes = ",".join(str(n) for n, _ in self.sizes)
-        return [Ours.program, "bench", "allreduce", "--bytes", sizes]
-
-    def mpi(self, work):
-        return [*MPIRUN, f"{work}/allreduce_mpi", *(str(n) for n, _ in self.sizes)]
-
-    @staticmethod
-    def compile(work):
-        """Compiles the peer; whether there is one."""
-        if not (PEERS and MPI):
-            return False
-        command = ["mpicc", "-O2", f"{HERE}/allreduce_mpi.c", "-o", f"{work}/allreduce_mpi"]
-        try:
-            subprocess.run(command, check=True)
-        except subprocess.CalledProcessError:
-            raise Unavailable("mpicc cannot compile allreduce_mpi.c") from None
-        return True
-
-    @staticmethod
-    def times(command):
-        """Microseconds, by bytes."""
-        rows = [line.split() for line in output(command) if re.match(r" *\d", line)]
-        return {int(row[0]): float(row[1]) for row in rows}
-
-    @staticmethod
-    def cells(n, times):
-        cells = [f"{amount(m)} us, {amount(1e-3 * n / m)} GB/s"
-                 for m in map(statistics.median, times)]
-        if len(times) > 1:
-            cells.append(spread([theirs / ours for ours, theirs in zip(*times)]))
-        return cells
-
-
-@dataclasses.dataclass
 class Pictures:
     """JPEGs like photographs, to random parts of 224 x 224, normalised, on one core: against
     decoding them whole, or against what PyTorch's users have."""
@@ -320,12 +268,7 @@ class Pictures:
                 f"{theirs.get('by', 'libjpeg')}"]
 
 
-def size(n):
-    return f"{n >> 20} MiB" if n >= 1 << 20 else f"{n >> 10} KiB"
-
-
 PICTURES = "/usr/bin/python3"  # Debian's, which has Debian's Pillow
-MPIRUN = ("mpirun", "-n", "2", "--allow-run-as-root", "--bind-to", "core")
 MOMENTUM, ADAMW = ("--optimizer", "momentum"), ("--optimizer", "adamw")
 FULL, HALF = ((),), (("--amp", "O1"), ("--amp", "O2"))
 LANES = (), ("--lanes", "1"), ("--lanes", "2")
@@ -386,11 +329,7 @@ ALONE = [
     Pictures("pictures", "random parts of 224² of pictures against decoding alone", "0.65", False),
     Pictures("pictures-peer", "random parts of 224² of pictures against torchvision", "2.00", True),
 ]
-SUMS = [
-    AllReduce("allreduce", ((1 << 10, "< 1 us"), *((n << 10, "") for n in (4, 16, 64, 256)),
-                            *((n << 20, "4.00") for n in (1, 4, 16, 25, 64, 100)))),
-]
-ROWS = AGAINST + ALONE + SUMS
+ROWS = AGAINST + ALONE
 
 
 # ---- the tables ----
@@ -410,29 +349,16 @@ def measured(rows, rounds):
     return lines, False
 
 
-def measured_sums(rows, rounds):
-    lines = []
-    for row in rows:
-        progress("all-reduce between processes")
-        try:
-            lines += row.measure(rounds)
-        except Unavailable as why:
-            lines.append(["all-reduce", "", f"not available: {why}"])
-        except KeyboardInterrupt:
-            break
-    return lines
-
-
 def choose(names):
     keys = [r.key for r in ROWS]
     wrong = [n for n in names if n not in keys]
     if wrong:
         sys.exit(f"bench: unknown row {', '.join(wrong)}; known: {', '.join(keys)}")
-    return [[r for r in table if not names or r.key in names] for table in (AGAINST, ALONE, SUMS)]
+    return [[r for r in table if not names or r.key in names] for table in (AGAINST, ALONE)]
 
 
 def main():
-    global TORCH, SECONDS, PEERS, MPI
+    global TORCH, SECONDS
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("build")
     p.add_argument("--rows", default="", help="some of " + ",".join(r.key for r in ROWS))
@@ -440,26 +366,22 @@ def main():
     p.add_argument("--seconds", type=float, default=4, help="of each measurement")
     p.add_argument("--workers", type=int, default=0,
                    help="ours with so many processes of one thread each; training rows only")
-    p.add_argument("--no-peer", action="store_true", help="without PyTorch and Open MPI")
+    p.add_argument("--no-peer", action="store_true", help="without PyTorch")
     a = p.parse_args()
     if a.rounds < 1 or a.seconds <= 0:
         p.error("--rounds and --seconds must be above 0")
-    against, alone, sums = choose([n for n in re.split("[, ]+", a.rows) if n])
+    against, alone = choose([n for n in re.split("[, ]+", a.rows) if n])
     Ours.program, Ours.workers = os.path.join(a.build, "src", "trireme"), a.workers
     if Ours.workers:
-        against, alone, sums = [r for r in against if isinstance(r, Against)], [], []
-    SECONDS, PEERS = a.seconds, not a.no_peer
-    MPI = all(shutil.which(tool) for tool in ("mpicc", "mpirun"))
-    TORCH = torch_able() if PEERS and against else None
-    for found, needed, what in (
-            (TORCH, against, f"{sys.executable} imports no PyTorch (make bench-deps, then "
-             "make bench PYTHON=/usr/bin/python3)"),
-            (MPI, sums, "Open MPI is not installed (make bench-deps)")):
-        if PEERS and needed and not found:
-            print(f"{what}: its columns are left out.\n")
+        against, alone = [r for r in against if isinstance(r, Against)], []
+    SECONDS = a.seconds
+    peers = against and not a.no_peer
+    TORCH = torch_able() if peers else None
+    if peers and not TORCH:
+        print(f"{sys.executable} imports no PyTorch (make bench-deps, then make bench "
+              "PYTHON=/usr/bin/python3): its columns are left out.\n")
     lines, interrupted = measured(against, a.rounds)
-    own, interrupted = ([], True) if interrupted else measured(alone, a.rounds)
-    reduced = [] if interrupted else measured_sums(sums, a.rounds)
+    own = [] if interrupted else measured(alone, a.rounds)[0]
     peer = f"; {TORCH.says()}" if TORCH else ""
     print(f"{machine()}{peer}. Median (lowest to highest) of {a.rounds} rounds.\n")
     for note in NOTES:
@@ -469,12 +391,9 @@ def main():
         head += ["PyTorch at its best", "ratio", "PyTorch as installed", "ratio"]
     print_table(head, lines)
     print_table(["Trireme against itself", "aim", "measured"], own)
-    head = ["all-reduce, 2 processes, f32", "aim", "Trireme"]
-    print_table(head + ["Open MPI", "ratio"] * (PEERS and MPI), reduced)
 
 
 TORCH = None
-PEERS = MPI = False
 SECONDS = 0.0
 NOTES = []
 if __name__ == "__main__":

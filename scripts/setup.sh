@@ -12,10 +12,10 @@ libraries="$libraries libjpeg62-turbo-dev libpng-dev"
 build="meson ninja-build pkg-config $libraries"
 test='libcmocka-dev'
 demo='dataset-fashion-mnist'
-# PyTorch, and a BLAS for it: Debian's default one is 20 times slower. Open MPI, for the comparison
-# of all-reduces; OpenBLAS and BLIS, for that of products.
+# PyTorch, and a BLAS for it: Debian's default one is 20 times slower. OpenBLAS and BLIS, for the
+# comparison of products.
 bench='python3-torch python3-pil python3-numpy libopenblas0-pthread libblis4-pthread'
-bench="$bench libdnnl-dev openmpi-bin libopenmpi-dev"
+bench="$bench libdnnl-dev"
 ci='clang g++ libclang-rt-14-dev libdnnl-dev'
 arm='gcc-aarch64-linux-gnu qemu-user'
 

@@ -310,7 +310,6 @@ static void more(struct text *out) {
                       "multiply-adds in registers with as many threads, and the share of a step "
                       "that its arithmetic would take at that rate; and what kernels read and "
                       "write per second.", out);
-    options_paragraph("`trireme bench allreduce` measures sums over processes.", out);
     cli_describe_model(out);
 }
 

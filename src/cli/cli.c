@@ -16,41 +16,22 @@
 /* In the order of `trireme help`. */
 #define COMMANDS(X) \
     X(train) X(run) X(eval) X(predict) X(data) X(pack) X(models) X(dump) X(explain) X(memory) \
-    X(bench) X(bench_allreduce) X(plan) X(compare) X(top) X(ps) X(ctl) X(ckpt) X(doctor) X(help) \
-    X(version)
+    X(bench) X(plan) X(compare) X(top) X(ps) X(ctl) X(ckpt) X(doctor) X(help) X(version)
 
 #define DECLARE(name) extern const struct command command_##name;
 #define ADDRESS(name) &command_##name,
 COMMANDS(DECLARE)
 static const struct command *const commands[] = {COMMANDS(ADDRESS) NULL};
 
-/* How many words the command's name has if argv begins with them, else 0. */
-static int named(const struct command *c, int argc, char **argv) {
-    const char *blank = strchr(c->name, ' ');
-    size_t n = blank ? (size_t)(blank - c->name) : strlen(c->name);
-    if (strlen(argv[0]) != n || strncmp(argv[0], c->name, n)) return 0;
-    if (!blank) return 1;
-    return argc > 1 && !strcmp(argv[1], blank + 1) ? 2 : 0;
-}
-
-const struct command *command_find(int argc, char **argv, int *n) {
+const struct command *command_find(const char *name) {
     static const struct {
         const char *flag, *name;
     } flags[] = {{"--help", "help"}, {"-h", "help"}, {"--version", "version"}};
-    const struct command *found = NULL;
-    const char *name = argv[0];
     for (size_t i = 0; i < COUNT(flags); i++)
-        if (!strcmp(flags[i].flag, name)) argv[0] = (char *)flags[i].name;
-    *n = 0;
-    for (const struct command *const *c = commands; *c; c++) {
-        int words = named(*c, argc, argv);
-        if (words <= *n) continue;
-        *n = words;
-        found = *c;
-    }
-    if (found) return found;
+        if (!strcmp(flags[i].flag, name)) name = flags[i].name;
     struct nearest near = {.wanted = name};
-    for (const struct command *const *c = commands; *c; c++) nearest_offer(&near, (*c)->name);
+    for (const struct command *const *c = commands; *c; c++)
+        if (nearest_offer(&near, (*c)->name)) return *c;
     base_fail(TRI_USAGE, "unknown command %s%s", name,
               nearest_or(&near, "; `trireme help` lists the commands"));
     return NULL;
@@ -225,7 +206,7 @@ void cli_describe(const struct command *c, struct text *out) {
 void cli_describe_all(struct text *out) {
     text_add(out, "usage: trireme COMMAND ...\n\n");
     for (const struct command *const *c = commands; *c; c++)
-        text_add(out, "  %-15s  %s\n", (*c)->name, (*c)->help);
+        text_add(out, "  %-7s  %s\n", (*c)->name, (*c)->help);
     text_add(out, "\n`trireme COMMAND --help` explains a command. A first run:\n"
                   "  trireme train mlp --steps 100\n");
 }

@@ -8,7 +8,7 @@
 #include "run/weights.h"
 
 struct command {
-    const char *name;              /* "train"; of two words, "bench allreduce" */
+    const char *name;              /* "train" */
     const char *arguments;         /* "MODEL [options]" */
     const char *help;              /* one line */
     bool takes_model;
@@ -19,13 +19,12 @@ struct command {
     unsigned use;                  /* selects rows of options_rows; 0: none */
     const struct option_row *rows; /* the command's own options, or null */
     void (*more)(struct text *out); /* prints further help, or null */
-    /* argv[0] is the last word of the command's name. Returns the exit code. Every failure has been
-     * reported. */
+    /* argv[0] is the command's name. Returns the exit code. Every failure has been reported. */
     int (*run)(const struct command *c, int argc, char **argv);
 };
 
-/* The command that the first words name, and how many they are; null with a message. argc > 0. */
-const struct command *command_find(int argc, char **argv, int *n);
+/* Null with a message. */
+const struct command *command_find(const char *name);
 
 /* Prints tri_message() on stderr and returns its code, the exit code. */
 int cli_fail(void);

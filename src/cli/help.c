@@ -7,8 +7,7 @@
 static int help(const struct command *c, int argc, char **argv) {
     (void)c;
     struct text t = {0};
-    int words;
-    const struct command *about = argc > 1 ? command_find(argc - 1, argv + 1, &words) : NULL;
+    const struct command *about = argc > 1 ? command_find(argv[1]) : NULL;
     if (argc > 1 && !about) return cli_fail();
     if (about)
         cli_describe(about, &t);

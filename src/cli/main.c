@@ -23,14 +23,13 @@ static int run(int argc, char **argv) {
         text_free(&t);
         return TRI_USAGE;
     }
-    int words;
-    const struct command *c = command_find(argc - 1, argv + 1, &words);
+    const struct command *c = command_find(argv[1]);
     if (!c) return cli_fail();
     if (asks_for_help(argc - 1, argv + 1)) {
         cli_describe(c, &t);
         return cli_print(&t) ? cli_fail() : TRI_OK;
     }
-    return c->run(c, argc - words, argv + words);
+    return c->run(c, argc - 1, argv + 1);
 }
 
 /* The first file that is opened would get the number of a closed standard file, and would receive

@@ -132,14 +132,14 @@ static tri_options options_for(const struct command *c, const tri_options *o) {
 
 /* Runs the command in this process. A worker's output is its agent's matter. */
 static int command(const tri_graph *g, const tri_options *o) {
-    int n, argc = handed->argc;
+    int argc = handed->argc;
     char *word = handed->words, **argv = calloc((size_t)argc + 1, sizeof *argv);
     if (!argv) {
         base_no_memory("a command line");
         return cli_fail();
     }
     for (int i = 0; i < argc; i++, word += strlen(word) + 1) argv[i] = word;
-    const struct command *c = command_find(argc, argv, &n);
+    const struct command *c = command_find(argv[0]);
     if (!c) return cli_fail();
     struct visit_opened opened = {g, options_for(c, o)};
     if (opened.options.source) opened.options.source->kept = true;

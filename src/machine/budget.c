@@ -52,14 +52,15 @@ static size_t untouched_bytes(const struct machine *m) {
     return bytes * (size_t)m->processes;
 }
 
-#define BARE ((size_t)16 << 20)   /* a process without graphs */
-#define COARSE ((size_t)8 << 20) /* so that small differences between runs do not show */
+#define BARE ((size_t)16 << 20)    /* a process without graphs */
+#define LEAST ((size_t)64 << 20)  /* program and libraries; large graphs need more */
+#define COARSE ((size_t)8 << 20)  /* so that small differences between runs do not show */
 
 size_t budget_program(const struct machine *m) {
     size_t bytes = BARE;
     for (const struct machine *l = m; l; l = l->previous) bytes += l->described;
     bytes = (bytes + COARSE - 1) / COARSE * COARSE;
-    return (bytes > BUDGET_PROGRAM ? bytes : BUDGET_PROGRAM) * (size_t)m->processes;
+    return (bytes > LEAST ? bytes : LEAST) * (size_t)m->processes;
 }
 
 struct budget budget_of(const struct machine *m, const struct store *store) {

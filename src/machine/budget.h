@@ -5,10 +5,6 @@
 
 #include "machine/machine.h"
 
-/* The most that a process needs besides its plan: the program, its libraries, the graphs. Large
- * graphs need more. */
-#define BUDGET_PROGRAM ((size_t)64 << 20)
-
 /* Bytes, of all processes together. */
 struct budget {
     size_t parameters, states; /* of the network */

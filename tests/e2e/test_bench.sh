@@ -23,10 +23,6 @@ check 'by two workers' \
     grep -q '^| linear model  *| 30.0 | [0-9.,]* steps/s (batch 16, lanes [24]) |$' out
 check 'rows of training alone' sh -c "! grep -q 'from exec' '$work/out'"
 
-run "$build" --no-peer --rows allreduce --rounds 1
-check 'all-reduce, a line for each size' grep -q \
-    '^| 100 MiB  *| 4.00 *| [0-9.,]* us, [0-9.]* GB/s *|$' out
-
 run "$build/nowhere" --no-peer --rows linear --rounds 1
 check 'a failure is reported in its row' \
     grep -q '^| linear model  *| 30.0 | not available: .*nowhere' out
