@@ -301,13 +301,14 @@ tri_tensor *tri_apply(tri_graph *g, const char *op, tri_tensor *const *in, int n
 
 /* ---- outputs and updates ---- */
 
-bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric) {
-    char *copy = arena_copy(&g->arena, name);
-    if (!copy || !ARRAY_GROW(g->output, g->n_outputs, g->output_capacity)) {
+bool graph_put_output(tri_graph *g, struct graph_output o) {
+    const bool named = o.name;
+    if (named) o.name = arena_copy(&g->arena, o.name);
+    if (named != !!o.name || !ARRAY_GROW(g->output, g->n_outputs, g->output_capacity)) {
         no_memory(g);
         return false;
     }
-    g->output[g->n_outputs++] = (struct graph_output){copy, t, metric};
+    g->output[g->n_outputs++] = o;
     return true;
 }
 
@@ -335,14 +336,20 @@ bool graph_put_gradient(tri_graph *g, struct graph_gradient d) {
 
 const struct graph_output *graph_output_find(const tri_graph *g, const char *name) {
     for (size_t i = 0; i < g->n_outputs; i++)
-        if (!strcmp(g->output[i].name, name)) return &g->output[i];
+        if (g->output[i].name && !strcmp(g->output[i].name, name)) return &g->output[i];
+    return NULL;
+}
+
+const struct graph_output *graph_output_of(const tri_graph *g, int of) {
+    for (size_t i = 0; i < g->n_outputs; i++)
+        if (!g->output[i].name && g->output[i].of == of) return &g->output[i];
     return NULL;
 }
 
 static void put_named(tri_tensor *t, const char *name, bool metric) {
     tri_graph *g = tri_graph_of(t);
     if (!g || g->status) return;
-    if (!name || !*name || *name == '=') /* "=7" names tensors that pass between phases */
+    if (!name || !*name || *name == '=') /* in texts "=7" is an output for other phases */
         graph_mistake(g, "an output's name is \"%s\"; it must not be empty, nor "
                       "begin with =", name ? name : "");
     else if (graph_output_find(g, name))
@@ -351,7 +358,7 @@ static void put_named(tri_tensor *t, const char *name, bool metric) {
         graph_mistake(g, "an output cannot be named \"%s\": %s has that name", name,
                       tri_find(g, name)->node->name);
     else
-        graph_put_output(g, name, t, metric);
+        graph_put_output(g, (struct graph_output){name, t, metric, 0});
 }
 
 void tri_output(tri_tensor *t, const char *name) { put_named(t, name, false); }

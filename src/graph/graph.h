@@ -120,9 +120,10 @@ struct tri_node {
 };
 
 struct graph_output {
-    const char *name;
+    const char *name; /* null: the tensor is for other phases of a step */
     tri_tensor *tensor;
     bool metric;
+    int of; /* without a name: the number by which other phases' "given" nodes ask for it */
 };
 
 struct graph_update {
@@ -214,7 +215,7 @@ struct tri_graph {
     tri_optimizer used;   /* other settings that the graph's own step has; NAN, "": several */
     tri_tensor *scaled;   /* by tri_scale_loss; null: no loss was scaled */
     int legs;             /* that a lane is cut into; 0: it is not cut */
-    int handed;           /* with legs: outputs "=N" from this number on go from leg to leg */
+    int handed;           /* with legs: outputs from this number on go from leg to leg */
     bool in_place;        /* a result may take over memory of an input that is not needed later */
     struct text scope; /* "layer1.0" */
     const char *file;  /* recorded in new nodes; null: the file that tri_here recorded */
@@ -294,7 +295,7 @@ static inline bool setting_has_value(enum setting_kind kind) {
 }
 
 /* Registers an output, update or setting without checks; for passes that copy graphs. */
-bool graph_put_output(tri_graph *g, const char *name, tri_tensor *t, bool metric);
+bool graph_put_output(tri_graph *g, struct graph_output o);
 bool graph_put_update(tri_graph *g, struct graph_update u);
 bool graph_put_setting(tri_graph *g, struct graph_setting s);
 /* The pairs are copied. */
@@ -314,6 +315,8 @@ void graph_mark_results(const tri_graph *g, bool *result);
 void graph_verify(const tri_graph *g);
 
 const struct graph_output *graph_output_find(const tri_graph *g, const char *name);
+/* The one for other phases with this number. */
+const struct graph_output *graph_output_of(const tri_graph *g, int of);
 
 /* The name that keys an operator's random numbers: the attribute "key", if the row has one and it
  * is not empty (the node then repeats the operator of that name), else the node's own name. */

@@ -381,6 +381,7 @@ static bool header(struct parser *s) {
 }
 
 static bool output(struct parser *s, bool loss, bool metric) {
+    int of, length = 0;
     const char *name = quoted(s, "a name");
     tri_tensor *t = name ? tensor(s) : NULL;
     if (!t) return false;
@@ -388,8 +389,12 @@ static bool output(struct parser *s, bool loss, bool metric) {
         tri_loss(t);
     else if (metric)
         tri_metric(t, name);
-    else
+    else if (sscanf(name, "=%9d%n", &of, &length) != 1 || name[length] || of < 0)
         tri_output(t, name);
+    else if (graph_output_of(s->g, of)) /* "=13": for other phases of a step */
+        return FAIL(s, "there are two outputs named \"=%d\"", of);
+    else
+        graph_put_output(s->g, (struct graph_output){.tensor = t, .of = of});
     return !s->g->status;
 }
 

@@ -123,9 +123,10 @@ static char *print(const tri_graph *g, bool divided) {
     for (size_t i = 0; i < g->n_outputs; i++) {
         const struct graph_output *o = &g->output[i];
         /* The loss may have further names. */
-        bool loss = o->tensor == g->loss && !strcmp(o->name, "loss");
+        bool loss = o->tensor == g->loss && o->name && !strcmp(o->name, "loss");
         text_add(&t, "%s ", loss ? "loss" : o->metric ? "metric" : "output");
-        print_text(&t, o->name);
+        if (o->name) print_text(&t, o->name);
+        else text_add(&t, "\"=%d\"", o->of);
         text_add(&t, " %%%d\n", o->tensor->id);
     }
     for (size_t i = 0; i < g->n_updates; i++) {

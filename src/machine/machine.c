@@ -384,7 +384,7 @@ static void bind_carried(struct machine *m, struct program *p) {
     const tri_graph *g = m->compilation.pre;
     char *at = m->memory[MEMORY_CARRIED];
     for (size_t i = 0; g && i < g->n_outputs; at += memory_bytes(g->output[i++].tensor))
-        bind_givens(p, atoi(g->output[i].name + 1), at);
+        bind_givens(p, g->output[i].of, at);
 }
 
 void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first) {

@@ -222,9 +222,8 @@ static tri_status find_ports(struct program *p) {
     }
     for (size_t i = 0; i < p->g->n_outputs; i++) {
         const struct graph_output *o = &p->g->output[i];
-        if (o->name[0] == '=')
-            p->result[p->n_result++] =
-                (struct program_port){o->tensor, o->tensor->id, atoi(o->name + 1), 0};
+        if (!o->name)
+            p->result[p->n_result++] = (struct program_port){o->tensor, o->tensor->id, o->of, 0};
     }
     return TRI_OK;
 }

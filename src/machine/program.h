@@ -44,7 +44,7 @@ struct program_fault {
 struct program_port {
     const tri_tensor *is;
     int tensor; /* its number in the program's graph */
-    int of;     /* given, result "=N": its number in the whole graph; input: the executable's */
+    int of;     /* given, result: its number in the whole graph; input: the executable's */
     int top;    /* given: see plan/lane_tree.h */
 };
 
@@ -99,7 +99,7 @@ struct program_step {
 };
 
 enum {
-    PROGRAM_OUTPUTS = 1, /* outputs named "=N" are bound from outside */
+    PROGRAM_OUTPUTS = 1, /* outputs for other phases are bound from outside */
     PROGRAM_UNDO = 2,    /* kernels write in place only where parts can be undone (span) */
     PROGRAM_GATE = 4,    /* nothing is updated in place before the loss is computed */
     PROGRAM_LOSS = 8,    /* units that lead to the loss run first */

@@ -37,7 +37,7 @@ struct tree_class {
 };
 
 struct tree {
-    const tri_graph *g;    /* sums two slots: given 2N is left, 2N + 1 right, "=N" the sum */
+    const tri_graph *g;    /* sums two slots: given 2N is left, 2N + 1 right, output N the sum */
     struct program *merge; /* one per thread of this process */
     int threads;
     int all_threads; /* of all processes, that compute lanes */

@@ -488,10 +488,10 @@ static void expand_results(struct expander *x) {
     static const int16_t nowhere[MESH_MOST_AXES] = {-1, -1, -1, -1, -1, -1, -1, -1};
     const tri_graph *from = x->d->g;
     for (size_t i = 0; i < from->n_outputs && !x->failed && !x->g->status; i++) {
-        const struct graph_output *o = &from->output[i];
-        x->for_node = o->tensor->node;
-        x->failed |= !graph_put_output(x->g, o->name, moved(x, o->tensor, &whole, nowhere, true),
-                                       o->metric);
+        struct graph_output o = from->output[i];
+        x->for_node = o.tensor->node;
+        o.tensor = moved(x, o.tensor, &whole, nowhere, true);
+        x->failed |= !graph_put_output(x->g, o);
     }
     for (size_t i = 0; i < from->n_updates && !x->failed && !x->g->status; i++) {
         const struct graph_update *u = &from->update[i];

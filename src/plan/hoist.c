@@ -4,7 +4,6 @@
  * piece of a parameter needs no copy if it is in one piece in memory. */
 #include "plan/hoist.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,17 +19,9 @@ struct mover {
 
 /* ---- what moves ---- */
 
-/* What a "given" node of the lane is in `pre`; null: it comes from another phase. */
-static tri_tensor *given_by(const tri_graph *pre, const tri_node *n) {
-    char name[24];
-    snprintf(name, sizeof name, "=%d", (int)tri_attr_int(n, "of"));
-    const struct graph_output *o = pre ? graph_output_find(pre, name) : NULL;
-    return o ? o->tensor : NULL;
-}
-
 static bool in_pre(const struct mover *m, const tri_node *n) {
     return m->moves[n->id] || node_is_stored(n) || node_is_literal(n) ||
-           (node_is(n, "given") && given_by(m->h->pre, n));
+           (m->h->pre && phase_gives(m->h->pre, n));
 }
 
 static void mark(struct mover *m) {
@@ -100,9 +91,9 @@ static tri_node *move(struct mover *m, const tri_node *n) {
 
 static tri_tensor *bring(struct mover *m, tri_tensor *t) {
     if (m->there[t->id]) return m->there[t->id];
-    if (node_is(t->node, "given")) return m->there[t->id] = given_by(m->h->pre, t->node);
-    tri_node *n = move(m, t->node);
-    return n ? m->there[t->id] = &n->out[t->index] : NULL;
+    const struct graph_output *o = phase_gives(m->h->pre, t->node);
+    tri_node *n = o ? NULL : move(m, t->node);
+    return m->there[t->id] = o ? o->tensor : n ? &n->out[t->index] : NULL;
 }
 
 /* Its number as a result of `pre`. */
@@ -110,9 +101,9 @@ static int number_of(struct mover *m, tri_tensor *t) {
     tri_graph *pre = m->h->pre;
     int next = m->h->whole->n_tensors;
     for (size_t i = 0; i < pre->n_outputs; i++) {
-        const int number = atoi(pre->output[i].name + 1);
-        if (pre->output[i].tensor == t) return number;
-        if (number >= next) next = number + 1;
+        const struct graph_output *o = &pre->output[i];
+        if (o->tensor == t) return o->of;
+        if (o->of >= next) next = o->of + 1;
     }
     phase_put(pre, next, t);
     return next;

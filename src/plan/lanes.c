@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/lanes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -336,10 +335,13 @@ static tri_tensor *bring(struct builder *b, const tri_tensor *t) {
     return b->here[t->id];
 }
 
-void phase_put(tri_graph *g, int number, tri_tensor *t) {
-    char name[24];
-    snprintf(name, sizeof name, "=%d", number);
-    if (!graph_output_find(g, name)) graph_put_output(g, name, t, false);
+void phase_put(tri_graph *g, int of, tri_tensor *t) {
+    if (!graph_output_of(g, of))
+        graph_put_output(g, (struct graph_output){.tensor = t, .of = of});
+}
+
+const struct graph_output *phase_gives(const tri_graph *from, const tri_node *n) {
+    return node_is(n, "given") ? graph_output_of(from, (int)tri_attr_int(n, "of")) : NULL;
 }
 
 /* Whether another phase uses tensor t, which is computed in this one. */
@@ -361,10 +363,11 @@ static void put_leaving(struct builder *b, const tri_tensor *t) {
 static void put_results(struct builder *b) {
     const tri_graph *w = b->c->whole;
     for (size_t i = 0; i < w->n_outputs; i++) {
-        const struct graph_output *o = &w->output[i];
-        bool split = split_of(b->c, o->tensor).kind == SPLIT;
-        if (split ? b->phase == PHASE_LANE : b->phase == PHASE_STEP)
-            graph_put_output(b->g, o->name, bring(b, o->tensor), o->metric);
+        struct graph_output o = w->output[i];
+        bool split = split_of(b->c, o.tensor).kind == SPLIT;
+        if (split ? b->phase != PHASE_LANE : b->phase != PHASE_STEP) continue;
+        o.tensor = bring(b, o.tensor);
+        graph_put_output(b->g, o);
     }
     if (b->phase != PHASE_STEP) return;
     for (size_t i = 0; i < w->n_updates; i++) {

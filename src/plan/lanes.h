@@ -37,19 +37,21 @@ struct cut {
 tri_status cut_make(tri_graph *whole, int64_t lanes, bool apart, struct cut *out);
 void cut_free(struct cut *c);
 
-/* The graph of one phase; for count and lane that of a lane with `samples` samples. An output named
- * "=N" is tensor N of the whole graph, for other phases. Null with a message. */
+/* The graph of one phase; for count and lane that of a lane with `samples` samples. An output
+ * without a name has the number of its tensor in the whole graph. Null with a message. */
 tri_graph *cut_graph(const struct cut *c, enum phase phase, int64_t samples);
 
 /* A tensor like t that another phase computes, as number `of`; `top`: see the operator. */
 tri_tensor *phase_given(tri_graph *g, const tri_tensor *t, int of, int top);
-/* Declares the output "=N", for other phases. */
-void phase_put(tri_graph *g, int number, tri_tensor *t);
+/* Declares an output of this number, for other phases. */
+void phase_put(tri_graph *g, int of, tri_tensor *t);
+/* The output of `from` that a node stands for; null: it is not given, or not by `from`. */
+const struct graph_output *phase_gives(const tri_graph *from, const tri_node *n);
 
 /* Whether the phase has nodes that compute. */
 bool cut_has(const struct cut *c, enum phase phase);
 
-/* The graph that sums two lanes: one `add` for each root of the phase, outputs "=N". */
+/* The graph that sums two lanes: one `add` for each root of the phase. */
 tri_graph *cut_merge_graph(const struct cut *c, enum phase phase);
 
 /* How many samples lane i has, and the first of them. */

@@ -50,8 +50,8 @@ static inline bool leg_set_is_empty(const struct leg_set *s) {
 }
 
 /* Sets the leg of each node, puts the nodes in the order of the legs, and declares what goes from
- * one leg to another as outputs "=N", from N = handed on. A result of the lane that later legs read
- * is copied, because its memory is released when it is summed. */
+ * one leg to another as outputs of the numbers from `handed` on. A result of the lane that later
+ * legs read is copied, because its memory is released when it is summed. */
 tri_status legs_cut(tri_graph *lane, const struct legs *l, int handed);
 
 /* By tensor: the legs, other than its own, that read it. To be freed; null: out of memory. */

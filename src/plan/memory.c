@@ -10,7 +10,7 @@ void memory_mark_outside(const tri_graph *g, bool outputs, bool *outside) {
         if (!node_runs(g->node[i]))
             outside[g->node[i]->out->id] = true;
     for (size_t i = 0; outputs && i < g->n_outputs; i++)
-        if (g->output[i].name[0] == '=') outside[g->output[i].tensor->id] = true;
+        if (!g->output[i].name) outside[g->output[i].tensor->id] = true;
 }
 
 /* ---- lifetimes ---- */

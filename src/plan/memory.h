@@ -51,7 +51,7 @@ bool memory_plan(const tri_graph *g, const struct memory_item *item, size_t n, c
 void memory_plan_free(struct memory_plan *p);
 
 /* Marks the tensors whose memory is outside of the arena: sources, and with `outputs` those that
- * are outputs named "=N". */
+ * are outputs for other phases. */
 void memory_mark_outside(const tri_graph *g, bool outputs, bool *outside);
 
 size_t memory_bytes(const tri_tensor *t); /* including alignment */

@@ -55,6 +55,10 @@ static tri_status pass_model(struct compilation *c) {
         if (node_is(c->model->node[i], "given"))
             return base_fail(TRI_USAGE, "%s: the network is one phase of a step; it needs results "
                              "of other phases and cannot run alone", c->model->node[i]->name);
+    for (size_t i = 0; i < c->model->n_outputs; i++)
+        if (!c->model->output[i].name)
+            return base_fail(TRI_USAGE, "output \"=%d\": the network is one phase of a step and "
+                             "cannot run alone", c->model->output[i].of);
     if (c->model->scope.size)
         return base_fail(TRI_USAGE, "tri_push without tri_pop: the scope %.*s is still open",
                          (int)strcspn(c->model->scope.data, "\001"), c->model->scope.data);
@@ -330,8 +334,7 @@ static tri_status pass_legs(struct compilation *c) {
     int handed = c->whole->n_tensors;
     tri_status status = TRI_OK;
     for (size_t i = 0; c->pre && i < c->pre->n_outputs; i++)
-        if (atoi(c->pre->output[i].name + 1) >= handed)
-            handed = atoi(c->pre->output[i].name + 1) + 1;
+        if (c->pre->output[i].of >= handed) handed = c->pre->output[i].of + 1;
     c->legs = legs_of(c->stages, pipeline_splits_weights(c->pipeline));
     for (int i = 0; i < c->n_sizes && c->stages && !status; i++) {
         size_t before = c->lane[i]->n_outputs;

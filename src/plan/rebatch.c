@@ -126,10 +126,12 @@ static void copy_all(struct copier *c) {
     for (size_t i = 0; i < g->n_nodes && !to->status; i++)
         if (c->wanted[i]) copy_node(c, g->node[i]);
     if (to->status) return;
-    for (size_t i = 0; i < g->n_outputs; i++)
-        if (keeps_output(c, &g->output[i]))
-            graph_put_output(to, g->output[i].name, c->here[g->output[i].tensor->id],
-                             g->output[i].metric);
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        struct graph_output o = g->output[i];
+        if (!keeps_output(c, &o)) continue;
+        o.tensor = c->here[o.tensor->id];
+        graph_put_output(to, o);
+    }
     if (g->loss) to->loss = c->here[g->loss->id];
     if (!c->evaluation) to->used = g->used;
     if (to->used.loss_scale)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/sink.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "plan/lanes.h"
 #include "plan/rewrite.h"
 #include "plan/simplify.h"
 
@@ -15,13 +15,6 @@ struct sinker {
     const tri_node *reader; /* the operator at hand */
     tri_tensor **copy;      /* by tensor of pre: its copy for the reader */
 };
-
-static const struct graph_output *given_by(const tri_graph *pre, const tri_node *n) {
-    char name[24];
-    if (!node_is(n, "given")) return NULL;
-    snprintf(name, sizeof name, "=%d", (int)tri_attr_int(n, "of"));
-    return graph_output_find(pre, name);
-}
 
 static void find_weights(struct sinker *s) {
     for (size_t i = 0; i < s->pre->n_nodes; i++) {
@@ -35,7 +28,7 @@ static void find_weights(struct sinker *s) {
 
 /* The result of pre that the tensor of the lane stands for, if it depends on weights alone. */
 static const tri_tensor *sinks(const struct sinker *s, const tri_tensor *t) {
-    const struct graph_output *o = given_by(s->pre, t->node);
+    const struct graph_output *o = phase_gives(s->pre, t->node);
     return o && node_runs(o->tensor->node) && s->weights[o->tensor->node->id] ? o->tensor : NULL;
 }
 
@@ -122,7 +115,7 @@ tri_status sink_forget(tri_graph **pre, tri_graph *const *graph, size_t n) {
     if (!taken) return base_no_memory("a pass");
     for (size_t k = 0; k < n; k++)
         for (size_t i = 0; graph[k] && i < graph[k]->n_nodes; i++) {
-            const struct graph_output *o = given_by(p, graph[k]->node[i]);
+            const struct graph_output *o = phase_gives(p, graph[k]->node[i]);
             if (o) taken[o - p->output] = true;
         }
     size_t kept = 0;

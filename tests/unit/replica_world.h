@@ -169,7 +169,7 @@ static inline const char *world_differs(struct world *w, const struct single *o)
         if ((w->leg == LEGS_MOST || t->node->leg == w->leg) &&
             memcmp(program_value(&w->program[0], t->id), program_value(&o->p, t->id),
                    base_spec_bytes(&t->spec)))
-            return w->s->g->output[i].name;
+            return t->node->name;
     }
     return NULL;
 }
