@@ -60,8 +60,9 @@ static tri_tensor *conv_of(const struct task *t, tri_graph *g, tri_tensor *a, tr
 /* As the passes `conv` and `format` decide. */
 static void choose(tri_node *n) {
     struct format in[3] = {0}, out = {0};
-    tri_attr *winograd = (tri_attr *)node_attr(n, "winograd");
-    if (winograd && may_winograd) winograd->i = dev->target->convolution(n) == CONV_WINOGRAD;
+    tri_attr *way = (tri_attr *)node_attr(n, "way");
+    if (way && may_winograd && dev->target->convolution(n, true) == WAY_WINOGRAD)
+        way->i = WAY_WINOGRAD;
     dev->target->formats(n, in, &out);
     for (int i = 0; i < n->n_in; i++) {
         if (!node_reads(n, i)) continue;
@@ -164,7 +165,7 @@ double ours_flops(const void *job) {
 }
 
 bool ours_winograd(const void *job) {
-    const tri_attr *a = node_attr(((const struct job *)job)->node, "winograd");
+    const tri_attr *a = node_attr(((const struct job *)job)->node, "way");
     return a && a->i;
 }
 

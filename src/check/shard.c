@@ -49,8 +49,8 @@ static bool rounds(const struct dist *d, int n) {
 
 /* Its tiles begin at the first place of a part, and parts of other channels do without it. */
 static bool by_winograd(const tri_node *n) {
-    const tri_attr *way = node_attr(n, "winograd");
-    return way && way->i == CONV_WINOGRAD;
+    const tri_attr *way = node_attr(n, "way");
+    return way && way->i == WAY_WINOGRAD;
 }
 
 /* Puts the expanded graph in the place of the trial's. *split: whether the node really is. *exact:

@@ -183,10 +183,17 @@ struct node_text {
     const char *pack[TRI_MAX_OUTPUTS];
 };
 
+/* n_attrs: it has none of this name. Earlier versions called the "way" of a convolution
+ * "winograd". */
+static int attribute_at(const struct op_entry *e, const char *name) {
+    int i = 0;
+    while (i < e->n_attrs && strcmp(e->attr[i].name, name)) i++;
+    return i < e->n_attrs || strcmp(name, "winograd") ? i : attribute_at(e, "way");
+}
+
 static bool attribute(struct parser *s, struct node_text *t) {
     if (!word(s, "an attribute's name")) return false;
-    int i = 0;
-    while (i < t->entry->n_attrs && strcmp(t->entry->attr[i].name, s->word)) i++;
+    int i = attribute_at(t->entry, s->word);
     if (i == t->entry->n_attrs)
         return FAIL(s, "operator %s has no attribute %s; it has: %s", t->entry->op->name, s->word,
                     t->entry->op->attributes ? t->entry->op->attributes : "none");

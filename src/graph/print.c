@@ -34,7 +34,15 @@ static bool is_default(const struct attr_schema *s, const tri_attr *a) {
     return s->has_default && attr_equal(s->kind, a, &s->value);
 }
 
-static void print_node(struct text *t, const tri_node *n) {
+/* Plan files have a hash of the undivided text, where the way of a convolution keeps the name that
+ * it had in earlier versions. */
+static const char *attr_name(const tri_node *n, int i, bool divided) {
+    const char *name = n->entry->attr[i].name;
+    bool old = !divided && !strncmp(n->entry->op->name, "conv2d", 6) && !strcmp(name, "way");
+    return old ? "winograd" : name;
+}
+
+static void print_node(struct text *t, const tri_node *n, bool divided) {
     char spec[SPEC_TEXT];
     for (int i = 0; i < n->n_out; i++) text_add(t, "%s%%%d", i ? ", " : "", n->out[i].id);
     text_add(t, " = %s(", n->entry->op->name);
@@ -43,7 +51,7 @@ static void print_node(struct text *t, const tri_node *n) {
     int shown = 0;
     for (int i = 0; i < n->entry->n_attrs; i++) {
         if (is_default(&n->entry->attr[i], &n->attr[i])) continue;
-        text_add(t, "%s%s=", shown++ ? ", " : " {", n->entry->attr[i].name);
+        text_add(t, "%s%s=", shown++ ? ", " : " {", attr_name(n, i, divided));
         print_value(t, n->entry->attr[i].kind, &n->attr[i]);
     }
     if (shown) text_add(t, "}");
@@ -104,7 +112,7 @@ static char *print(const tri_graph *g, bool divided) {
     for (size_t i = 0; i < g->n_nodes; i++) {
         if (g->node[i]->backward != backward) text_add(&t, backward ? "forward\n" : "backward\n");
         backward = g->node[i]->backward;
-        print_node(&t, g->node[i]);
+        print_node(&t, g->node[i], divided);
     }
     if (g->lr > 0 || g->schedule) {
         text_add(&t, "rate %.17g ", g->lr);

@@ -12,14 +12,12 @@ struct format {
     char pack[PACK_TEXT];
 };
 
-/* The algorithm of a convolution, its attribute "winograd". All parts of a node that a mesh splits
- * have that of the whole. */
+/* How a convolution is computed, its attribute "way". All parts of a node that a mesh splits have
+ * that of the whole. */
 enum conv_way {
-    CONV_BY_SHAPE, /* CONV_ACROSS, CONV_FEW or CONV_OTHER, as the node's sizes suggest */
-    CONV_WINOGRAD, /* Winograd's; CONV_OTHER where a part no longer fits it */
-    CONV_FEW,      /* that of few channels, along planes */
-    CONV_ACROSS,   /* the same, across samples */
-    CONV_OTHER,
+    WAY_BY_SIZES,  /* any but Winograd's, as the node's sizes suggest */
+    WAY_WINOGRAD,  /* Winograd's algorithm, which has fewer products and rounds differently */
+    WAY_OF_DEVICE, /* this and greater ones: the device's own */
 };
 
 struct target {
@@ -28,9 +26,9 @@ struct target {
     bool (*fuses)(const tri_node *const *node, int n);
     /* Whether the node may head a unit: nodes that fuse with it are moved to directly after it. */
     bool (*heads)(const tri_node *n);
-    /* The best algorithm for a convolution. The graph is that of the whole batch, the answer is
-     * for one lane. Null: there is only one. */
-    enum conv_way (*convolution)(const tri_node *n);
+    /* The best way for a convolution, WAY_WINOGRAD only if it may be that. The graph is that of the
+     * whole batch, the answer is for one lane. Null: there is only one. */
+    int (*convolution)(const tri_node *n, bool winograd);
     /* Sets the formats that it prefers for a node's tensors; `in` and `out` are plain before.
      * Tensors that may have any block, but all the same one, become FORMAT_ANY. Null: all plain. */
     void (*formats)(const tri_node *n, struct format *in, struct format *out);

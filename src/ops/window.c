@@ -245,8 +245,8 @@ static double winograd_flops(const tri_node *n, const struct window *w) {
 double window_flops(const tri_node *n) {
     struct window w;
     if (!window_of(n, &w)) return 0;
-    const tri_attr *winograd = node_attr(n, "winograd");
-    if (winograd && winograd->i == CONV_WINOGRAD) return winograd_flops(n, &w);
+    const tri_attr *way = node_attr(n, "way");
+    if (way && way->i == WAY_WINOGRAD) return winograd_flops(n, &w);
     tri_shape y = window_output(&w);
     double places = (double)tri_shape_count(&y) * (double)(w.kh * w.kw);
     return role_of(n)->weight < 0 ? places : 2 * places * (double)(w.c / w.groups);

@@ -37,8 +37,8 @@ int64_t window_divisor(const struct window *w, int64_t r, int64_t q);
 
 /* ---- for rows ---- */
 
-/* winograd: an enum conv_way, see graph/target.h. */
-#define WINDOW_CONV "stride:ints=1,1 pad:ints=0,0 dilation:ints=1,1 groups:int=1 winograd:int=0"
+/* way: see graph/target.h. */
+#define WINDOW_CONV "stride:ints=1,1 pad:ints=0,0 dilation:ints=1,1 groups:int=1 way:int=0"
 #define WINDOW_POOL \
     "size:ints stride:ints pad:ints=0,0 ceil:int=0 origin:ints= whole:ints="
 

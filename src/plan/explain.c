@@ -66,7 +66,7 @@ static bool is_split(const struct dist *d, const tri_node *n) {
 }
 
 const char *explain_warning(const struct dist *d, const tri_node *n) {
-    bool convolves = node_attr(n, "winograd") != NULL, slow = false, gathers = false;
+    bool convolves = node_attr(n, "way") != NULL, slow = false, gathers = false;
     for (int i = 0; i < n->n_in; i++) {
         slow |= convolves && leaves_fast(d, n->in[i], dist_need(d, n, i));
         gathers |= dist_moves(d, n->in[i], dist_need(d, n, i));

@@ -196,11 +196,10 @@ static tri_status settle_math(struct compilation *c) {
 
 void passes_choose_conv(tri_graph *g, const struct target *t, bool winograd, bool parts) {
     for (size_t i = 0; t && t->convolution && i < g->n_nodes; i++) {
-        tri_attr *choice = (tri_attr *)node_attr(g->node[i], "winograd");
-        if (!choice || choice->i != CONV_BY_SHAPE) continue;
-        const enum conv_way best = t->convolution(g->node[i]);
-        if (best == CONV_WINOGRAD && winograd) choice->i = CONV_WINOGRAD;
-        else if (parts) choice->i = best == CONV_WINOGRAD ? CONV_OTHER : best;
+        tri_attr *way = (tri_attr *)node_attr(g->node[i], "way");
+        if (!way || way->i != WAY_BY_SIZES) continue;
+        const int best = t->convolution(g->node[i], winograd);
+        if (parts || best == WAY_WINOGRAD) way->i = best;
     }
 }
 

@@ -49,8 +49,8 @@ const char *passes_name(int i);
 const char *passes_help(int i);
 bool passes_may(int i); /* tri_options.passes may leave it out */
 
-/* Sets the attribute "winograd" of convolutions. Parts: they will be split and must have the
- * algorithm that the whole node would have. */
+/* Sets the attribute "way" of convolutions. Parts: they will be split and must have the way that
+ * the whole node would have. */
 void passes_choose_conv(tri_graph *g, const struct target *t, bool winograd, bool parts);
 
 /* The graphs after a pass (null: after all) as text, to be freed; null with a message. */

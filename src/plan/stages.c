@@ -84,10 +84,10 @@ enum {
 
 /* Its arithmetic with the algorithm that the pass conv would choose for it. */
 static double product_of(const tri_node *n, const struct target *t) {
-    tri_attr *way = (tri_attr *)node_attr(n, "winograd");
+    tri_attr *way = (tri_attr *)node_attr(n, "way");
     int64_t kept = way ? way->i : 0;
     if (!n->entry->op->flops) return 0;
-    if (way && t && t->convolution && kept == CONV_BY_SHAPE) way->i = t->convolution(n);
+    if (way && t && t->convolution && kept == WAY_BY_SIZES) way->i = t->convolution(n, true);
     double product = n->entry->op->flops(n);
     if (way) way->i = kept;
     return product;

@@ -237,6 +237,16 @@ static tri_status check_same(const char *folder, const struct others *d, const t
                      model);
 }
 
+/* The text as this version prints it, which may spell it otherwise than the one that wrote it. */
+static bool network_differs(const char *was, const char *is, struct text *how) {
+    tri_graph *g = tri_graph_parse(was, strlen(was), CHECKPOINT_NETWORK);
+    char *now = tri_graph_print(g); /* null: it cannot be read */
+    bool other = graph_texts_differ(now ? now : was, is, how);
+    free(now);
+    tri_graph_free(g);
+    return other;
+}
+
 /* A run of another network would go on with weights that mean something else. */
 static tri_status check_network(const char *folder, const struct checkpoint_state *s,
                                 const tri_run *run, bool *other) {
@@ -251,7 +261,7 @@ static tri_status check_network(const char *folder, const struct checkpoint_stat
     tri_status status = checkpoint_read_text(folder, CHECKPOINT_NETWORK, run->checkpointer->key,
                                              s->step, &was);
     if (status) return status;
-    *other = graph_texts_differ(was, run->network, &how);
+    *other = network_differs(was, run->network, &how);
     const char *what = how.data ? how.data : "";
     checkpoint_file(folder, CHECKPOINT_MODEL, run->checkpointer->key, model);
     if (*other && run->options.changed)

@@ -31,7 +31,7 @@ static double error_of(const char *op, const char *shapes, bool winograd) {
     char text[256];
     struct example e;
     struct values in = {0}, want = {0}, got = {0};
-    snprintf(text, sizeof text, "%s {pad=[1,1]%s}", shapes, winograd ? ", winograd=1" : "");
+    snprintf(text, sizeof text, "%s {pad=[1,1]%s}", shapes, winograd ? ", way=1" : "");
     assert_int_equal(example_read(tri_op_find(op), text, &e), TRI_OK);
     e.text = shapes; /* the same numbers for both */
     assert_true(values_draw(&e, &in));
@@ -101,7 +101,7 @@ static void trainings_run_alike(void **state) {
 }
 
 static double operations(const tri_tensor *t, bool winograd) {
-    ((tri_attr *)node_attr(t->node, "winograd"))->i = winograd;
+    ((tri_attr *)node_attr(t->node, "way"))->i = winograd;
     return t->node->entry->op->flops(t->node);
 }
 

@@ -10,12 +10,12 @@ bool conv_few_takes(const tri_node *n) {
     if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx") && !node_is(n, "conv2d_dw")) return false;
     CHECK(window_of(n, &w));
     const int64_t down = (w.kh - 1) * w.dh, right = (w.kw - 1) * w.dw;
-    const int64_t way = tri_attr_int(n, "winograd");
+    const int64_t way = tri_attr_int(n, "way");
     const bool fits = cpu_in(n, 0)->type == TRI_F32 && w.groups == 1 && w.sh == 1 && w.sw == 1 &&
                       w.ph <= down && w.ph_end <= down && w.pw <= right && w.pw_end <= right &&
                       w.c < FEW && w.o <= FEW &&
                       (w.h + 2 * down) * (w.w + 2 * right) <= FEW_PLACES;
-    return fits && (way == CONV_BY_SHAPE || way == CONV_FEW || way == CONV_ACROSS);
+    return fits && (way == WAY_BY_SIZES || way == WAY_FEW || way == WAY_ACROSS);
 }
 
 bool conv_wino_fits(const tri_node *n, const struct window *w) {
@@ -38,7 +38,7 @@ struct window conv_lane(const tri_node *n) {
 bool conv_wino_takes(const tri_node *n) {
     struct window w;
     if ((!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) ||
-        tri_attr_int(n, "winograd") != CONV_WINOGRAD)
+        tri_attr_int(n, "way") != WAY_WINOGRAD)
         return false;
     CHECK(window_of(n, &w));
     return conv_wino_fits(n, &w);
@@ -62,18 +62,18 @@ static bool across(const tri_node *n, int64_t samples) {
 
 bool conv_across_takes(const tri_node *n) {
     if (!conv_few_takes(n)) return false;
-    const int64_t way = tri_attr_int(n, "winograd");
-    return way == CONV_ACROSS || (way == CONV_BY_SHAPE && across(n, cpu_in(n, 0)->shape.dim[0]));
+    const int64_t way = tri_attr_int(n, "way");
+    return way == WAY_ACROSS || (way == WAY_BY_SIZES && across(n, cpu_in(n, 0)->shape.dim[0]));
 }
 
-enum conv_way cpu_convolution(const tri_node *n) {
+int cpu_convolution(const tri_node *n, bool winograd) {
     const struct window w = conv_lane(n);
     const bool many = w.c >= LEAST_CHANNELS && w.o >= LEAST_CHANNELS &&
                       w.n * w.oh * w.ow >= LEAST_PLACES;
-    return many && conv_wino_fits(n, &w) ? CONV_WINOGRAD
-           : !conv_few_takes(n)          ? CONV_OTHER
-           : across(n, w.n)              ? CONV_ACROSS
-                                         : CONV_FEW;
+    return winograd && many && conv_wino_fits(n, &w) ? WAY_WINOGRAD
+           : !conv_few_takes(n)                      ? WAY_DIRECT
+           : across(n, w.n)                          ? WAY_ACROSS
+                                                     : WAY_FEW;
 }
 
 static bool in_blocks(const tri_tensor *t) { return !*t->pack && (!t->block || t->block == 16); }

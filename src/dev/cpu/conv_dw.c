@@ -109,7 +109,7 @@ static tri_status prepare(const tri_node *n, void **state) {
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
-    s->winograd = tri_attr_int(n, "winograd") == CONV_WINOGRAD && conv_wino_fits(n, &s->w);
+    s->winograd = tri_attr_int(n, "way") == WAY_WINOGRAD && conv_wino_fits(n, &s->w);
     s->way = way_of(s->winograd, s->type == TRI_BF16);
     divide(n, s);
     status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)

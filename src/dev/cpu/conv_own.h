@@ -11,6 +11,13 @@
 #include "dev/cpu/cpu.h"
 #include "ops/window.h"
 
+/* Values of the attribute "way" (graph/target.h). */
+enum {
+    WAY_FEW = WAY_OF_DEVICE, /* that of few channels, along planes */
+    WAY_ACROSS,              /* the same, across samples */
+    WAY_DIRECT,              /* also that of a part which no longer fits Winograd's */
+};
+
 #define SUMS 16 /* chains of each sum of dw; conv_across.c: samples that are worked on together */
 
 /* In f32, of fewer than 16 channels, made to at most 16, with stride 1, over planes that the

@@ -85,7 +85,7 @@ tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 void cpu_same_format(const tri_node *n, struct format *in, struct format *out);
 
 /* struct target.convolution */
-enum conv_way cpu_convolution(const tri_node *n);
+int cpu_convolution(const tri_node *n, bool winograd);
 
 /* For matmul and convolution: refuses types that oneDNN does not support. */
 const char *cpu_dnnl_supports(const tri_node *n);
