@@ -294,12 +294,13 @@ static bool check_specs(struct parser *s, const struct node_text *t, const tri_n
     return true;
 }
 
-/* Inputs, parameters, states and scalars need names, each its own. */
+/* Inputs, parameters, states and scalars need names, each its own; a view has that of another. */
 static bool check_source(struct parser *s, const struct node_text *t) {
+    const bool view = !strcmp(t->entry->op->name, "view");
     for (int i = 0; i < t->entry->n_attrs && !t->n_in; i++) {
         if (strcmp(t->entry->attr[i].name, "name")) continue;
         if (!*t->attr[i].text) return FAIL(s, "the name is empty");
-        if (tri_find(s->g, t->attr[i].text))
+        if (!view && tri_find(s->g, t->attr[i].text))
             return FAIL(s, "the name \"%s\" is given twice", t->attr[i].text);
     }
     return true;

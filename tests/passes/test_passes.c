@@ -62,14 +62,14 @@ static bool fuses(const tri_node *const *node, int n) {
     return n <= 6;
 }
 
-/* Winograd's algorithm for weights of 3 x 3 and two channels, but not for their own gradients;
- * another way for those of one channel. */
-static enum conv_way convolution(const tri_node *n) {
-    if (node_is(n, "conv2d_dw")) return CONV_OTHER;
+/* Winograd's algorithm, where it may be that, for weights of 3 x 3 and two channels, but not for
+ * their own gradients; another way for those of one channel. */
+static int convolution(const tri_node *n, bool winograd) {
+    enum { FEW = WAY_OF_DEVICE, OTHER = WAY_OF_DEVICE + 2 };
     const tri_shape *w = &n->in[1]->spec.shape;
-    return w->dim[1] == 1                     ? CONV_FEW
-           : w->dim[1] == 2 && w->dim[2] == 3 ? CONV_WINOGRAD
-                                              : CONV_OTHER;
+    if (node_is(n, "conv2d_dw")) return OTHER;
+    if (w->dim[1] == 1) return FEW;
+    return winograd && w->dim[1] == 2 && w->dim[2] == 3 ? WAY_WINOGRAD : OTHER;
 }
 
 /* Convolutions want blocks of 4 channels and packed weights, if 4 divides the channels; arithmetic
