@@ -21,8 +21,8 @@ configured = sh scripts/configure.sh $(BUILD)
 prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
-.PHONY: all demo test test-slow bench bench-kernels bench-workers bench-convergence bench-deps \
-    install clean help
+.PHONY: all demo test test-slow bench bench-kernels bench-workers bench-pairs bench-convergence \
+    bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -56,6 +56,11 @@ bench-kernels: all
 bench-workers: all
 	@$(PYTHON) bench/workers.py $(BUILD) $(rows) $(rounds)
 
+# make bench-pairs OLD=../before/build/src/trireme ROWS=lenet5 ROUNDS=3
+bench-pairs: all
+	@$(PYTHON) bench/pairs.py $(BUILD) $(or $(OLD),$(error OLD=PROGRAM is missing)) $(rows) \
+	    $(rounds)
+
 bench-convergence: all
 	@$(PYTHON) bench/convergence.py $(BUILD) $(rows) $(if $(SEEDS),--seeds $(SEEDS))
 
@@ -82,6 +87,8 @@ help:
 	@echo '                               oneDNN; ROWS=lenet5,bert-up ROUNDS=3 THREADS=1 is quick,'
 	@echo '                               CONV=direct leaves out Winograd'
 	@echo 'make bench-workers             measures runs with several workers; takes ROWS and ROUNDS'
+	@echo 'make bench-pairs OLD=PROGRAM   measures training beside another build of trireme, in turns;'
+	@echo '                               takes ROWS and ROUNDS'
 	@echo 'make bench-convergence         trains networks to the end and compares their quality with'
 	@echo '                               PyTorch; takes hours'
 	@echo 'make bench-deps                installs PyTorch, OpenBLAS and BLIS for the benchmarks'
