@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Records which functions of a build with -finstrument-functions run: for scripts/walk.py, which
- * loads it with LD_PRELOAD. Each thread writes its own file, WALK.PID.TID: 64-bit words, an address
- * in the library shifted left by one, plus 1 at the end of the function. The first word is the
- * address at which the library lies. */
+ * loads it with LD_PRELOAD. Each thread writes its own file, WALK.PID.TID, of 64-bit words: an
+ * address shifted left by one, plus 1 at the end of the function. The first word is the address at
+ * which the program lies. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,14 +11,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define WORDS 8192
+#define WORDS 1024
 
 static _Thread_local struct {
     int fd, n;
     uint64_t word[WORDS];
 } file = {.fd = -2};
 
-/* The program has no code that is called before main and lies in the library. */
 void __cyg_profile_func_enter(void *function, void *site);
 void __cyg_profile_func_exit(void *function, void *site);
 
@@ -31,12 +30,12 @@ static void flush(void) {
 static void put(void *function, uint64_t end) {
     if (file.fd == -2) {
         char name[4096];
-        Dl_info library;
+        Dl_info program;
         const char *walk = getenv("WALK");
-        if (!walk || !dladdr(function, &library)) abort();
+        if (!walk || !dladdr(function, &program)) abort();
         snprintf(name, sizeof name, "%s.%d.%d", walk, (int)getpid(), (int)gettid());
         file.fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-        file.word[file.n++] = (uint64_t)(uintptr_t)library.dli_fbase;
+        file.word[file.n++] = (uint64_t)(uintptr_t)program.dli_fbase;
     }
     file.word[file.n++] = (uint64_t)(uintptr_t)function << 1 | end;
     if (file.n == WORDS) flush();
