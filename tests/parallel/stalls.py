@@ -98,11 +98,19 @@ def hangs(mode, *more, processes=0):
 
 # ---- workers that wait for each other ----
 
-def tamper(run, *times):
-    wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker takes part")
-    tampered = subprocess.run([TAMPER, "wait", *times], capture_output=True, text=True, timeout=60)
-    need(tampered.returncode == 0, f"nothing was tampered with: {tampered.stderr}")
-    return end(run, 60)
+def tamper(words, *times):
+    """The run after it has stood still. It may end before the tampering succeeds, and is tried
+    again."""
+    for _ in range(5):
+        subprocess.run(["rm", "-rf", "wait"], check=True)
+        run = start("train", *words, "-n", "2", "--spares", "1", *SOON, "--out", "wait")
+        wait_for(lambda: len(events("wait", "rowing")) >= 2, "no worker takes part")
+        tampered = subprocess.run([TAMPER, "wait", *times], capture_output=True, text=True,
+                                  timeout=60)
+        ended = end(run, 60)
+        if tampered.returncode == 0:
+            return ended
+    need(False, f"nothing was tampered with: {tampered.stderr}")
 
 
 SOON = ["--stall-timeout", "0.5"]
@@ -112,11 +120,10 @@ STANDS = "all workers have waited for each other in step [0-9]+ for 0.5 s"
 def all_wait():
     """A lane that no worker computes, as if a claim had been lost: all workers wait. They are
     killed and replaced, and the step goes on, once."""
-    subprocess.run(["rm", "-rf", "wait"], check=True)
     words = ["lenet5", "--quiet"]
     words += ["--steps", str(length_for(words, 1))]
     plain = done(trireme("train", *words))
-    run = tamper(start("train", *words, "-n", "2", "--spares", "1", *SOON, "--out", "wait"))
+    run = tamper(words)
     need(done(run) == plain, "another result")
     told = [line for line in run.err.splitlines() if "worker" in line]
     need(len(told) == 1 and re.search(STANDS + "; all are killed and replaced", told[0]), run.err)
@@ -129,9 +136,7 @@ def all_wait():
 
 def wait_again():
     """The same step stands still again: the run ends."""
-    subprocess.run(["rm", "-rf", "wait"], check=True)
-    run = tamper(start("train", "lenet5", "--steps", "100000000", "-n", "2", "--spares", "1", *SOON,
-                       "--quiet", "--out", "wait"), "2")
+    run = tamper(["lenet5", "--steps", "100000000", "--quiet"], "2")
     need(run.returncode == 1, f"exit {run.returncode}")
     need(re.search(STANDS + "; all are killed and replaced", run.err), run.err)
     need(re.search(STANDS + ", again; the run ends", run.err), run.err)

@@ -34,7 +34,9 @@ int main(int argc, char **argv) {
     }
     struct recovery r = {.head = l.head, .fd = l.store};
     int spare;
-    while ((spare = find_spare(l.head)) < 0 || !crew_begun(l.head)) usleep(1000);
+    while (((spare = find_spare(l.head)) < 0 || !crew_begun(l.head)) &&
+           !atomic_load(&l.head->ending))
+        usleep(1000);
     if (recovery_map(&r) || !r.base) {
         fprintf(stderr, "%s\n", tri_message());
         return 1;
