@@ -139,8 +139,10 @@ def lost_thread():
     for threads in ("1", "2"):
         run, _, _ = own_loop("gone", 0, "--threads-per-worker", threads)
         ended(run, 1, THERE + SAVED, "a thread that computes has ended while the run is open")
-        deaths = len(events("own", "death"))  # the other worker may be there at the same time
-        need(3 <= deaths <= 4, f"{deaths} deaths")
+        # The thread may be at one of two places, the callback or the next lane; and the other worker
+        # may be there at the same time.
+        deaths = len(events("own", "death"))
+        need(3 <= deaths <= 2 * 2 + 2, f"{deaths} deaths")
         saved_step_12()
 
 
