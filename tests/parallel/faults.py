@@ -139,8 +139,8 @@ def lost_thread():
     for threads in ("1", "2"):
         run, _, _ = own_loop("gone", 0, "--threads-per-worker", threads)
         ended(run, 1, THERE + SAVED, "a thread that computes has ended while the run is open")
-        # The thread may be at one of two places, the callback or the next lane; and the other worker
-        # may be there at the same time.
+        # The thread may be in the callback or the next lane, and the other worker there at the
+        # same time.
         deaths = len(events("own", "death"))
         need(3 <= deaths <= 2 * 2 + 2, f"{deaths} deaths")
         saved_step_12()
