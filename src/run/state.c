@@ -347,8 +347,9 @@ static tri_status load_files(const char *folder, const struct checkpoint_state *
         checkpoint_file(folder, name, run->checkpointer->key, path);
         status = checkpoint_open(folder, name, run->checkpointer->key, s->step, true, &file);
         if (!status) status = access_resume(run, file, path, i == 1, &wrong);
+        if (!status && wrong.failed) status = base_no_memory("a difference");
         if (!status && wrong.size && !run->options.changed)
-            status = no_fit(folder, i == 1, wrong.failed ? "out of memory" : wrong.data, run);
+            status = no_fit(folder, i == 1, wrong.data, run);
         *whole &= !wrong.size;
         text_free(&wrong);
     }
