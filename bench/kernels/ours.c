@@ -10,9 +10,9 @@
 #include "machine/program.h"
 #include "ops/op.h"
 
-#define MULTIPLIES 100 /* calls of dev.multiply, for one of ours_multiply */
+#define MULTIPLIES 100 /* calls of multiply, for one of ours_multiply */
 
-static const struct dev *dev;
+static struct dev *dev;
 static struct team *team;
 static bool may_winograd = true;
 
@@ -29,8 +29,8 @@ void ours_allow_winograd(bool may) { may_winograd = may; }
 static const char *open_ours(int threads, char *about, size_t bytes) {
     dev = dev_find("cpu");
     if (!dev) return "this build has no device cpu";
-    if (dev->open() || team_make(threads, &team)) return tri_message();
-    dev->describe(false, about, bytes);
+    if (dev_open(dev) || team_make(threads, &team)) return tri_message();
+    dev->kind->describe(dev, false, about, bytes);
     return NULL;
 }
 
@@ -61,9 +61,9 @@ static tri_tensor *conv_of(const struct task *t, tri_graph *g, tri_tensor *a, tr
 static void choose(tri_node *n) {
     struct format in[3] = {0}, out = {0};
     tri_attr *way = (tri_attr *)node_attr(n, "way");
-    if (way && may_winograd && dev->target->convolution(n, true) == WAY_WINOGRAD)
+    if (way && may_winograd && dev->kind->target->convolution(n, true) == WAY_WINOGRAD)
         way->i = WAY_WINOGRAD;
-    dev->target->formats(n, in, &out);
+    dev->kind->target->formats(n, in, &out);
     for (int i = 0; i < n->n_in; i++) {
         if (!node_reads(n, i)) continue;
         n->in[i]->block = in[i].block;
@@ -89,7 +89,7 @@ static bool build(const struct task *t, struct job *j) {
         node->unit = t->product.gelu;
         unit[n++] = node;
     }
-    CHECK(n == 1 || dev->target->fuses(unit, n));
+    CHECK(n == 1 || dev->kind->target->fuses(unit, n));
     choose(j->node);
     return true;
 }
@@ -172,7 +172,7 @@ bool ours_winograd(const void *job) {
 static void multiply(void *arg, int thread) {
     (void)thread;
     double operations = 0;
-    for (int i = 0; i < MULTIPLIES; i++) operations += dev->multiply();
+    for (int i = 0; i < MULTIPLIES; i++) operations += dev->kind->multiply(dev);
     if (!thread) *(double *)arg = operations;
 }
 

@@ -9,11 +9,11 @@ struct wishes {
 };
 
 /* The number of channels of the tensors that may be in a blocked format; 0: none may. */
-static int64_t channels(const tri_node *n, const struct dev *dev, struct wishes *w) {
+static int64_t channels(const tri_node *n, struct dev *dev, struct wishes *w) {
     int64_t c = 0;
     *w = (struct wishes){0};
-    if (!dev->target || !dev->target->formats) return 0;
-    dev->target->formats(n, w->in, w->out);
+    if (!dev->kind->target || !dev->kind->target->formats) return 0;
+    dev->kind->target->formats(n, w->in, w->out);
     for (int i = 0; i < n->n_in; i++)
         if (w->in[i].block == FORMAT_ANY) c = n->in[i]->spec.shape.dim[1];
     for (int i = 0; i < n->n_out; i++)
@@ -51,7 +51,7 @@ static tri_status put_blocks(struct trial *t, const struct wishes *w, int block)
     return status;
 }
 
-static tri_status check_block(const struct example *e, const struct dev *dev, int block,
+static tri_status check_block(const struct example *e, struct dev *dev, int block,
                               const struct values *in, const struct values *plain) {
     struct trial t;
     struct wishes w;
@@ -69,7 +69,7 @@ static tri_status check_block(const struct example *e, const struct dev *dev, in
     return status;
 }
 
-tri_status opcheck_blocks(const struct example *e, const struct dev *dev, const struct values *in,
+tri_status opcheck_blocks(const struct example *e, struct dev *dev, const struct values *in,
                           const struct values *plain, int *tried) {
     struct trial t;
     struct wishes w;

@@ -4,22 +4,22 @@
 
 #define THREADS 3 /* threads per operator; the number of its parts is seldom a multiple */
 
-static tri_status check_device(const struct example *e, const struct dev *dev,
-                               const struct values *in, struct opcheck_report *report) {
+static tri_status check_device(const struct example *e, struct dev *dev, const struct values *in,
+                               struct opcheck_report *report) {
     struct values a = {0}, b = {0}, c = {0};
     struct trial t;
     tri_status status = trial_begin(e, 1, &t);
-    const char *declined = status ? NULL : dev->declines(t.node);
+    const char *declined = status ? NULL : dev->kind->declines(t.node);
     bool only_f32 = true;
     for (int i = 0; i < e->n; i++)
         only_f32 &= e->spec[i].type != TRI_BF16 && e->spec[i].type != TRI_F16;
     trial_free(&t);
     if (!status && declined)
-        return only_f32 ? example_differs(e, "device %s declines it: %s", dev->name, declined)
+        return only_f32 ? example_differs(e, "device %s declines it: %s", dev->kind->name, declined)
                         : TRI_OK;
     if (!status) status = trial_plain(e, dev_find("ref"), 1, 1, in, &a);
     if (!status) status = trial_plain(e, dev, 1, 1, in, &b);
-    if (!status) status = values_compare(e, dev->name, &a, &b, 1e-5);
+    if (!status) status = values_compare(e, dev->kind->name, &a, &b, 1e-5);
     if (!status) status = trial_plain(e, dev, 1, THREADS, in, &c);
     if (!status) status = values_same(e, "several threads", &b, &c);
     if (!status) status = opcheck_blocks(e, dev, in, &b, &report->blocks);
@@ -48,7 +48,7 @@ static tri_status check_on_ref(const struct example *e, struct values *in,
     return status;
 }
 
-static tri_status check_example(const tri_op *op, const char *text, const struct dev *dev,
+static tri_status check_example(const tri_op *op, const char *text, struct dev *dev,
                                 struct opcheck_report *report) {
     struct example e;
     struct values in = {0};
@@ -64,9 +64,9 @@ static tri_status check_example(const tri_op *op, const char *text, const struct
 }
 
 tri_status opcheck_run(const tri_op *op, const char *device, struct opcheck_report *report) {
-    const struct dev *dev = dev_find(device ? device : "ref");
+    struct dev *dev = dev_find(device ? device : "ref");
     if (!dev) return base_fail(TRI_USAGE, "there is no device \"%s\"", device);
-    tri_status status = dev->open ? dev->open() : TRI_OK;
+    tri_status status = dev_open(dev);
     *report = (struct opcheck_report){0};
     if (!op->examples[0]) return base_fail(TRI_USAGE, "operator %s has no examples", op->name);
     for (int i = 0; op->examples[i] && !status; i++, report->examples++)

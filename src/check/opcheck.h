@@ -30,7 +30,7 @@ tri_status opcheck_splits(const struct example *e, const struct values *in, int 
 tri_status opcheck_form(const struct example *e, const struct values *in, int *forms);
 /* Compares the device's results for each block size that divides the channels with `plain`, its
  * results in the plain format. Adds the number of block sizes to *tried. */
-tri_status opcheck_blocks(const struct example *e, const struct dev *dev, const struct values *in,
+tri_status opcheck_blocks(const struct example *e, struct dev *dev, const struct values *in,
                           const struct values *plain, int *tried);
 
 /* The scalar sum over all elements of n tensors, each times a weight of its own. Null: no
@@ -38,7 +38,7 @@ tri_status opcheck_blocks(const struct example *e, const struct dev *dev, const 
 tri_tensor *opcheck_project(tri_graph *g, tri_tensor *const *of, int n);
 /* Splits the example over meshes of 2, 3 and 4 seats, along each factor that may be split. Adds the
  * number of these meshes to *shards. */
-tri_status opcheck_shards(const struct example *e, const struct dev *dev, const struct values *in,
+tri_status opcheck_shards(const struct example *e, struct dev *dev, const struct values *in,
                           int *shards);
 
 #endif

@@ -55,7 +55,7 @@ static bool by_winograd(const tri_node *n) {
 
 /* Puts the expanded graph in the place of the trial's. *split: whether the node really is. *exact:
  * how many results must have the same bits; results of the node come before its derivatives. */
-static tri_status shard(struct trial *t, const struct dev *dev, const char *factor, int seats,
+static tri_status shard(struct trial *t, struct dev *dev, const char *factor, int seats,
                         bool *split, int *exact) {
     char mesh[32], ask[64];
     tri_options o = tri_options_default();
@@ -67,7 +67,7 @@ static tri_status shard(struct trial *t, const struct dev *dev, const char *fact
     tri_strategy(t->g, "example", ask);
     tri_status status = tri_graph_status(t->g);
     if (!status) status = strategies_make(t->g, &o, &s);
-    if (!status) passes_choose_conv(t->g, dev->target, false, true);
+    if (!status) passes_choose_conv(t->g, dev->kind->target, false, true);
     if (!status) status = dist_make(t->g, NULL, &s, &d);
     if (!status) {
         *split = false;
@@ -89,7 +89,7 @@ static tri_status shard(struct trial *t, const struct dev *dev, const char *fact
     return status;
 }
 
-static tri_status run(struct trial *t, const struct dev *dev, const struct values *in,
+static tri_status run(struct trial *t, struct dev *dev, const struct values *in,
                       struct values *out) {
     struct team *team = NULL;
     tri_status status = team_make(1, &team);
@@ -137,10 +137,9 @@ static tri_status first_same(const struct example *e, const char *what, const st
     return values_same(e, what, &first[0], &first[1]);
 }
 
-static tri_status check_factor(const struct example *e, const struct dev *dev,
-                               const struct values *in, const struct values plain[2],
-                               const char *factor, bool fixed, int64_t extent, int seats,
-                               int *shards) {
+static tri_status check_factor(const struct example *e, struct dev *dev, const struct values *in,
+                               const struct values plain[2], const char *factor, bool fixed,
+                               int64_t extent, int seats, int *shards) {
     struct trial t;
     struct values out = {0};
     bool split = false;
@@ -169,7 +168,7 @@ static tri_status check_factor(const struct example *e, const struct dev *dev,
     return status;
 }
 
-tri_status opcheck_shards(const struct example *e, const struct dev *dev, const struct values *in,
+tri_status opcheck_shards(const struct example *e, struct dev *dev, const struct values *in,
                           int *shards) {
     struct trial t;
     struct factors f;

@@ -125,7 +125,7 @@ tri_status trial_begin(const struct example *e, int64_t lanes, struct trial *t) 
     return status;
 }
 
-tri_status trial_compile(struct trial *t, const struct dev *dev, struct team *team) {
+tri_status trial_compile(struct trial *t, struct dev *dev, struct team *team) {
     tri_options o = {.lanes = 1};
     struct machine_place place = {.dev = dev, .team = team, .store = &t->store};
     tri_status status = tri_graph_status(t->g);
@@ -147,7 +147,7 @@ static tri_status write_input(struct trial *t, int i, const double *from) {
 
 /* Fills the arenas with NaNs, so that results computed from unwritten memory are wrong. */
 static void poison(struct machine *m) {
-    for (int i = 0; i < m->n_threads && m->dev->space == SPACE_HOST; i++)
+    for (int i = 0; i < m->n_threads && m->dev->kind->space == SPACE_HOST; i++)
         memset(m->thread[i].arena, 0xff, m->thread[i].arena_bytes);
 }
 
@@ -167,7 +167,7 @@ tri_status trial_run(struct trial *t, const struct values *in, struct values *ou
             free(host);
             return base_no_memory("an example");
         }
-        t->machine.dev->copy_out(host, o->memory, base_spec_bytes(&o->spec));
+        dev_copy_out(t->machine.dev, host, o->memory, base_spec_bytes(&o->spec));
         for (int64_t k = 0; k < tri_shape_count(&o->spec.shape); k++)
             to[k] = convert_load(o->spec.type, host, (size_t)k);
         free(host);
@@ -183,7 +183,7 @@ void trial_outputs(tri_tensor *const *outs, int n) {
     }
 }
 
-tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t lanes, int threads,
+tri_status trial_plain(const struct example *e, struct dev *dev, int64_t lanes, int threads,
                        const struct values *in, struct values *out) {
     struct trial t;
     struct team *team = NULL;

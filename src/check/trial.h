@@ -45,14 +45,14 @@ struct trial {
 /* Builds the graph of an example. Its inputs are states, so that trial_run can write them. Call
  * trial_free also after a failure. */
 tri_status trial_begin(const struct example *e, int64_t lanes, struct trial *t);
-tri_status trial_compile(struct trial *t, const struct dev *dev, struct team *team);
+tri_status trial_compile(struct trial *t, struct dev *dev, struct team *team);
 /* Runs one step on the inputs `in`; adds every output of the graph to `out`. */
 tri_status trial_run(struct trial *t, const struct values *in, struct values *out);
 void trial_free(struct trial *t);
 void trial_outputs(tri_tensor *const *outs, int n); /* named y0, y1, ... */
 
 /* Builds, compiles and runs the example on a device; adds its outputs to `out`. */
-tri_status trial_plain(const struct example *e, const struct dev *dev, int64_t lanes, int threads,
+tri_status trial_plain(const struct example *e, struct dev *dev, int64_t lanes, int threads,
                        const struct values *in, struct values *out);
 
 /* Fails unless b equals a bit for bit. */

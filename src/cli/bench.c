@@ -133,9 +133,10 @@ static tri_status report(tri_run *run, const char *model, struct timing *t) {
            "samples_per_s=%.1f median_ms=%.4f p10_ms=%.4f p90_ms=%.4f first_step_ms=%.1f "
            "second_step_ms=%.1f start_ms=%.0f peak_rss_mib=%.1f plan_mib=%.1f gflops=%.2f "
            "fma_gflops=%.1f fma_share=%.3f gbytes_per_s=%.2f\n", model,
-           (long long)run_batch(run), (long long)run_lanes(run), run_threads(run), run->dev->name,
-           t->n, steps, steps * (double)run_batch(run), 1e3 * median, 1e3 * quantile(t, 0.1),
-           1e3 * quantile(t, 0.9), 1e3 * t->step[0], 1e3 * t->step[1], 1e3 * t->start, peak,
+           (long long)run_batch(run), (long long)run_lanes(run), run_threads(run),
+           run->dev->kind->name, t->n, steps, steps * (double)run_batch(run), 1e3 * median,
+           1e3 * quantile(t, 0.1), 1e3 * quantile(t, 0.9), 1e3 * t->step[0], 1e3 * t->step[1],
+           1e3 * t->start, peak,
            (double)budget_of(run->machine, &run->store).total / MIB, w.flops / median * 1e-9,
            rate * 1e-9, seconds / median, w.bytes / median * 1e-9);
     return TRI_OK;

@@ -158,7 +158,7 @@ static void watch(const struct program *p, size_t item) {
             t->status = base_no_memory("the results of operators");
             return;
         }
-        t->run->dev->copy_out(value, program_value(p, u->out[k]->id), bytes);
+        dev_copy_out(t->run->dev, value, program_value(p, u->out[k]->id), bytes);
         if (t->compares)
             compare(t, u->out[k], lane, value, value + bytes);
         else

@@ -126,18 +126,19 @@ static tri_status train(const char *device, double loss[STEPS]) {
     return status;
 }
 
-static void check_device(const struct dev *d, struct finding *f, double loss[STEPS]) {
+static void check_device(struct dev *d, struct finding *f, double loss[STEPS]) {
     char text[256] = "";
     double begin = base_seconds();
-    if ((d->open && d->open()) || train(d->name, loss)) {
+    if (dev_open(d) || train(d->kind->name, loss)) {
         f->health = BROKEN;
         text_add(&f->what, "%s", tri_message());
         text_add(&f->fix, "it cannot train: mend the cause above, or choose another --device");
         return;
     }
-    d->describe(false, text, sizeof text);
+    d->kind->describe(d, false, text, sizeof text);
     text_add(&f->what, "%s", text);
-    if (d->instructions) text_add(&f->what, ", kernels for %s", d->instructions());
+    if (d->kind->instructions)
+        text_add(&f->what, ", kernels for %s", d->kind->instructions(d));
     text_add(&f->what, ": %d steps in %.3f s, loss", STEPS, base_seconds() - begin);
     for (int i = 0; i < STEPS; i++) {
         text_add(&f->what, " %.4f", loss[i]);
@@ -152,9 +153,10 @@ static void check_devices(struct checkup *v) {
     struct finding reference = {0};
     int last = 0;
     while (dev_at(last + 1)) last++;
+    const char *name = dev_at(last)->kind->name;
     check_device(dev_at(last), &reference, expected);
     bool known = reference.health == WELL;
-    print(v, dev_at(last)->name, &reference);
+    print(v, name, &reference);
     for (int i = 0; i < last; i++) {
         double loss[STEPS] = {0};
         struct finding f = {0};
@@ -163,9 +165,9 @@ static void check_devices(struct checkup *v) {
             if (fabs(loss[k] - expected[k]) <= TOLERANCE * fabs(expected[k])) continue;
             f.health = BROKEN;
             text_add(&f.fix, "its loss of step %d differs from that of %s: report this, and train "
-                     "with --device %s", k + 1, dev_at(last)->name, dev_at(last)->name);
+                     "with --device %s", k + 1, name, name);
         }
-        print(v, dev_at(i)->name, &f);
+        print(v, dev_at(i)->kind->name, &f);
     }
 }
 

@@ -19,8 +19,8 @@ static tri_status check_pass(const char *name) {
 }
 
 static const struct target *target_of(const tri_options *o) {
-    const struct dev *dev = o->device ? dev_find(o->device) : dev_at(0);
-    return dev ? dev->target : NULL;
+    struct dev *dev = o->device ? dev_find(o->device) : dev_at(0);
+    return dev ? dev->kind->target : NULL;
 }
 
 static int run(const struct command *c, int argc, char **argv) {

@@ -111,7 +111,7 @@ static tri_status program_of(const struct plan_file *p, const struct cli_argumen
         return base_fail(TRI_USAGE, "%s does not name a model of the zoo; compiling it needs the "
                          "network: --model FILE.tri or FILE.so, or -- ./program", p->name);
     tri_graph *g = open_network(p, a, &one);
-    if (g) *program = passes_program(g, &one.options, dev_at(0)->target);
+    if (g) *program = passes_program(g, &one.options, dev_at(0)->kind->target);
     tri_graph_free(g);
     return *program ? TRI_OK : base_last();
 }

@@ -6,22 +6,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
-extern const struct dev dev_ref;
-extern const struct dev dev_cpu;
+extern struct dev dev_ref;
+extern struct dev dev_cpu;
 
 /* In order of preference. */
-static const struct dev *const devices[] = {
+static struct dev *const devices[] = {
     &dev_cpu,
     &dev_ref,
 };
 
-const struct dev *dev_at(int i) { return i >= 0 && i < (int)COUNT(devices) ? devices[i] : NULL; }
+struct dev *dev_at(int i) { return i >= 0 && i < (int)COUNT(devices) ? devices[i] : NULL; }
 
-const struct dev *dev_find(const char *name) {
+struct dev *dev_find(const char *name) {
     for (size_t i = 0; i < COUNT(devices); i++)
-        if (!strcmp(devices[i]->name, name)) return devices[i];
+        if (!strcmp(devices[i]->kind->name, name)) return devices[i];
     return NULL;
 }
+
+tri_status dev_open(struct dev *d) { return d->kind->open ? d->kind->open(d) : TRI_OK; }
 
 const struct dev_row *dev_row_find(const struct dev_row *const *tables, const char *op) {
     for (; *tables; tables++)
@@ -88,7 +90,14 @@ void dev_host_release(void *memory, size_t bytes) {
         free(memory);
 }
 
-void dev_host_copy(void *to, const void *from, size_t bytes) { memcpy(to, from, bytes); }
+void *dev_allocate(struct dev *d, size_t bytes) {
+    return d->kind->allocate ? d->kind->allocate(d, bytes) : dev_host_allocate(bytes);
+}
+
+void dev_release(struct dev *d, void *memory, size_t bytes) {
+    if (d->kind->release) d->kind->release(d, memory, bytes);
+    else dev_host_release(memory, bytes);
+}
 
 static void fail(const tri_call *c, const char *fmt, va_list args) {
     char what[sizeof c->fault->text / 2];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A device is a table of functions. A nullable function that is missing has a meaning. All layers
- * above use only this table: only kernels and transfers access the contents of buffers, and every
- * buffer is in one memory space. */
+ * A device is an instance of a kind, which is a table of functions. A nullable function that is
+ * missing has a meaning. All layers above use only this: only kernels and transfers access the
+ * contents of buffers, and every buffer belongs to one device. */
 #ifndef DEV_DEV_H
 #define DEV_DEV_H
+
+#include <string.h>
 
 #include "graph/target.h"
 #include "graph/unit.h"
@@ -34,38 +36,72 @@ struct kernel {
     bool alias; /* output 0 is input 0 with another shape: nothing to run if they share memory */
 };
 
+/* A kind that keeps something for each instance begins a struct of its own with this one. */
 struct dev {
+    const struct dev_kind *kind;
+};
+
+/* `d` is the instance. The target and what is declined are the same for all instances, so that a
+ * plan does not depend on one. */
+struct dev_kind {
     const char *name;
     enum memory_space space;
-    /* What its bits depend on, for the first line of a run, checkpoints and `trireme doctor`:
-     * "arithmetic 1". native: with --math native. */
-    void (*describe)(bool native, char *text, size_t bytes);
-    /* The instruction set of its kernels, which changes no result; nullable. */
-    const char *(*instructions)(void);
-    tri_status (*open)(void); /* nullable; called before anything else, any number of times */
-    void *(*allocate)(size_t bytes); /* aligned to 64 bytes; contents undefined */
-    void (*release)(void *memory, size_t bytes);
-    /* Transfers between host memory and this device's space. */
-    void (*copy_in)(void *device, const void *host, size_t bytes);
-    void (*copy_out)(void *host, const void *device, size_t bytes);
     const struct target *target; /* for passes; nullable */
     /* Null if it can run the node, else the reason why not, a static text. */
     const char *(*declines)(const tri_node *n);
+    /* What its bits depend on, for the first line of a run, checkpoints and `trireme doctor`:
+     * "arithmetic 1". native: with --math native. */
+    void (*describe)(struct dev *d, bool native, char *text, size_t bytes);
+    /* The instruction set of its kernels, which changes no result; nullable. */
+    const char *(*instructions)(struct dev *d);
+    /* Nullable; called before anything else, any number of times. */
+    tri_status (*open)(struct dev *d);
+    /* These five are null for host memory. Memory is aligned to 64 bytes, its contents are
+     * undefined. */
+    void *(*allocate)(struct dev *d, size_t bytes);
+    void (*release)(struct dev *d, void *memory, size_t bytes);
+    /* Transfers between host memory and the device's. */
+    void (*copy_in)(struct dev *d, void *device, const void *host, size_t bytes);
+    void (*copy_out)(struct dev *d, void *host, const void *device, size_t bytes);
+    /* Within the device's memory. */
+    void (*copy)(struct dev *d, void *to, const void *from, size_t bytes);
     /* Only for nodes that it does not decline, and units that its target makes. */
-    tri_status (*prepare)(const struct unit *u, struct kernel *out);
-    /* Within the memory space. */
-    void (*copy)(void *to, const void *from, size_t bytes);
+    tri_status (*prepare)(struct dev *d, const struct unit *u, struct kernel *out);
     /* Nullable: kernels and copies only enqueue what they do, and this waits until everything that
      * the calling thread has enqueued is done. copy_out waits by itself. */
-    void (*wait)(void);
+    void (*wait)(struct dev *d);
     /* Nullable. Runs fused multiply-adds of f32 in registers for some microseconds; returns the
      * number of operations, two for each. */
-    double (*multiply)(void);
+    double (*multiply)(struct dev *d);
 };
 
-/* By name; null if it is unknown or not built in. */
-const struct dev *dev_find(const char *name);
-const struct dev *dev_at(int i); /* null after the last; the first is the default */
+/* The only instance of a kind, by its name; null if it is unknown or not built in. */
+struct dev *dev_find(const char *name);
+struct dev *dev_at(int i); /* null after the last; the first is the default */
+
+/* Functions of the kind, or what a missing one means. */
+tri_status dev_open(struct dev *d);
+void *dev_allocate(struct dev *d, size_t bytes);
+void dev_release(struct dev *d, void *memory, size_t bytes);
+
+static inline void dev_copy_in(struct dev *d, void *device, const void *host, size_t bytes) {
+    if (d->kind->copy_in) d->kind->copy_in(d, device, host, bytes);
+    else memcpy(device, host, bytes);
+}
+
+static inline void dev_copy_out(struct dev *d, void *host, const void *device, size_t bytes) {
+    if (d->kind->copy_out) d->kind->copy_out(d, host, device, bytes);
+    else memcpy(host, device, bytes);
+}
+
+static inline void dev_copy(struct dev *d, void *to, const void *from, size_t bytes) {
+    if (d->kind->copy) d->kind->copy(d, to, from, bytes);
+    else memcpy(to, from, bytes);
+}
+
+static inline void dev_wait(struct dev *d) {
+    if (d->kind->wait) d->kind->wait(d);
+}
 
 /* A row of a backend's table. supports null: all types and shapes. prepare null: nothing to
  * prepare. */
@@ -95,10 +131,9 @@ const struct dev_row *dev_row_find(const struct dev_row *const *tables, const ch
 /* Null if the row takes the formats of the node's tensors, else the reason why not. */
 const char *dev_row_refuses(const struct dev_row *r, const tri_node *n);
 
-/* Common to backends in host memory. */
+/* Host memory; also that of a device whose kind has no functions for it. */
 void *dev_host_allocate(size_t bytes);
 void dev_host_release(void *memory, size_t bytes);
-void dev_host_copy(void *to, const void *from, size_t bytes);
 
 struct tri_fault {
     bool failed;

@@ -69,7 +69,7 @@ void finite_find(struct machine *m) {
 
 static double value(const struct machine *m, const struct program *p, int tensor, tri_type type) {
     char raw[8];
-    m->dev->copy_out(raw, program_value(p, tensor), tri_type_size(type));
+    dev_copy_out(m->dev, raw, program_value(p, tensor), tri_type_size(type));
     return convert_load(type, raw, 0);
 }
 
@@ -158,7 +158,7 @@ static struct found look(const struct machine *m, const struct program *p, const
     for (int64_t first = 0; first < n && f.nan < 0; first += most) {
         int64_t count = n - first < most ? n - first : most, i;
         bool nan;
-        m->dev->copy_out(host, at + first * size, (size_t)(count * size));
+        dev_copy_out(m->dev, host, at + first * size, (size_t)(count * size));
         for (int64_t from = 0; from < count; from += i + 1) {
             i = finite_first(t->spec.type, host + from * size, count - from, &nan);
             if (i < 0) break;
@@ -352,6 +352,7 @@ void finite_explain(const struct machine *m, struct program *p, int thread, int6
 int finite_skips(const struct machine *m, int before) {
     bool updated = true;
     if (m->finite.condition >= 0)
-        m->dev->copy_out(&updated, program_value(&m->step, m->finite.condition), sizeof updated);
+        dev_copy_out(m->dev, &updated, program_value(&m->step, m->finite.condition),
+                     sizeof updated);
     return updated ? 0 : before + 1;
 }

@@ -78,7 +78,7 @@ static void *provide(struct machine *m, enum memory_use use) {
     void *at = from == SOURCE_SHARED ? m->shared->at[use]
                : from == SOURCE_LENT ? m->lender->memory[use]
                : is_of_host(use)     ? dev_host_allocate(bytes)
-                                     : m->dev->allocate(bytes);
+                                     : dev_allocate(m->dev, bytes);
     if (at && from == SOURCE_OWN && is_of_host(use))
         memset(at, 0, use == MEMORY_BUFFERS ? m->buffer_bytes : bytes);
     if (at && use == MEMORY_BUFFERS && from == SOURCE_LENT) at = (char *)at + m->buffers_offset;
@@ -89,11 +89,11 @@ static void release_all(struct machine *m) {
     for (enum memory_use use = 0; use < MEMORY_USES; use++) {
         if (!m->memory[use] || machine_source(m, use) != SOURCE_OWN) continue;
         if (is_of_host(use)) dev_host_release(m->memory[use], bytes_of(m, use));
-        else m->dev->release(m->memory[use], bytes_of(m, use));
+        else dev_release(m->dev, m->memory[use], bytes_of(m, use));
     }
     for (int i = 0; i < m->n_threads; i++)
         if (m->thread[i].arena && m->thread[i].from == SOURCE_OWN)
-            m->dev->release(m->thread[i].arena, m->thread[i].arena_bytes);
+            dev_release(m->dev, m->thread[i].arena, m->thread[i].arena_bytes);
 }
 
 /* The first touch of a page costs more than a step's work on it, so all threads share it. */
@@ -110,7 +110,7 @@ static void touch(void *arg, int thread) {
 }
 
 void machine_touch(struct machine *m) {
-    if (m->dev->space == SPACE_HOST) team_run(m->team, touch, m);
+    if (m->dev->kind->space == SPACE_HOST) team_run(m->team, touch, m);
     m->touched = true;
 }
 
@@ -122,7 +122,7 @@ static tri_status allocate_arenas(struct machine *m) {
             w->arena = m->lender->thread[i].arena;
             continue;
         }
-        w->arena = m->dev->allocate(w->arena_bytes);
+        w->arena = dev_allocate(m->dev, w->arena_bytes);
         if (!w->arena)
             return base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for "
                              "activations; a smaller --batch or more --lanes need less",
@@ -242,7 +242,7 @@ char *machine_buffer(const struct machine *m, int buffer) {
 static void find_inputs(struct machine *m) {
     for (int i = 0; i < m->n_inputs; i++) {
         m->input[i].host = machine_buffer(m, m->buffer) + m->input[i].offset;
-        if (m->dev->space == SPACE_HOST) m->input[i].memory = m->input[i].host;
+        if (m->dev->kind->space == SPACE_HOST) m->input[i].memory = m->input[i].host;
     }
 }
 
@@ -256,8 +256,8 @@ void machine_use_buffer(struct machine *m, int buffer) {
 
 static tri_status allocate_inputs(struct machine *m) {
     if (!provide(m, MEMORY_BUFFERS)) return base_no_memory("a batch of data");
-    for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++) {
-        m->input[i].memory = m->dev->allocate(base_spec_bytes(&m->input[i].spec));
+    for (int i = 0; i < m->n_inputs && m->dev->kind->space != SPACE_HOST; i++) {
+        m->input[i].memory = dev_allocate(m->dev, base_spec_bytes(&m->input[i].spec));
         if (!m->input[i].memory) return base_no_memory("a batch of data");
     }
     find_inputs(m);
@@ -277,7 +277,7 @@ void machine_copy_scalars(struct machine *m, const struct machine *from) {
 static tri_status make_scalars(struct machine *m) {
     int n = graph_count(m->whole, "scalar");
     m->scalar = calloc((size_t)n + 1, sizeof *m->scalar);
-    m->scalars = m->dev->allocate(sizeof(float) * (size_t)(n + 1));
+    m->scalars = dev_allocate(m->dev, sizeof(float) * (size_t)(n + 1));
     if (!m->scalar || !m->scalars) return base_no_memory("scalars");
     for (size_t i = 0; i < m->whole->n_nodes; i++)
         if (node_is(m->whole->node[i], "scalar")) {
@@ -317,7 +317,7 @@ static tri_status allocate_outputs(struct machine *m) {
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *out = &m->output[i];
         if (out->tensor || m->shared) continue; /* see machine_place_rows */
-        out->owned = out->memory = m->dev->allocate(base_spec_bytes(&out->spec));
+        out->owned = out->memory = dev_allocate(m->dev, base_spec_bytes(&out->spec));
         if (!out->owned) return base_no_memory("outputs");
     }
     return TRI_OK;
@@ -350,9 +350,9 @@ tri_status machine_keep_outputs(struct machine *m) {
         struct run_output *out = &m->output[i];
         size_t bytes = base_spec_bytes(&out->spec);
         if (!out->tensor || !out->memory || out->memory == out->owned) continue;
-        if (!out->owned && !(out->owned = m->dev->allocate(bytes)))
+        if (!out->owned && !(out->owned = dev_allocate(m->dev, bytes)))
             return base_no_memory("outputs");
-        m->dev->copy(out->owned, out->memory, bytes);
+        dev_copy(m->dev, out->owned, out->memory, bytes);
         out->memory = out->owned;
     }
     return TRI_OK;
@@ -460,7 +460,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
     m->options = *o;
     m->compilation = (struct compilation){.options = &m->options, .model = model,
                                           .all_threads = place->all_threads,
-                                          .target = place->dev->target};
+                                          .target = place->dev->kind->target};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
     m->lanes = m->compilation.lanes;
@@ -509,12 +509,12 @@ void machine_free(struct machine *m) {
     machine_free_members(m);
     for (int i = 0; machine_program(m, i); i++)
         if (machine_program(m, i)->g) program_free(machine_program(m, i));
-    for (int i = 0; i < m->n_inputs && m->dev->space != SPACE_HOST; i++)
+    for (int i = 0; i < m->n_inputs && m->dev->kind->space != SPACE_HOST; i++)
         if (m->input[i].memory)
-            m->dev->release(m->input[i].memory, base_spec_bytes(&m->input[i].spec));
+            dev_release(m->dev, m->input[i].memory, base_spec_bytes(&m->input[i].spec));
     for (int i = 0; i < m->n_outputs; i++)
         if (m->output[i].owned && (m->output[i].tensor || !m->shared))
-            m->dev->release(m->output[i].owned, base_spec_bytes(&m->output[i].spec));
+            dev_release(m->dev, m->output[i].owned, base_spec_bytes(&m->output[i].spec));
     release_all(m);
     for (int k = 0; k < 2; k++) tree_free(&m->tree[k]);
     pipeline_free(&m->pipeline);
@@ -522,7 +522,7 @@ void machine_free(struct machine *m) {
     free(m->view);
     free(m->thread);
     free(m->member);
-    if (m->scalars) m->dev->release(m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
+    if (m->scalars) dev_release(m->dev, m->scalars, sizeof(float) * (size_t)(m->n_scalars + 1));
     free(m->input);
     free(m->output);
     free(m->scalar);
@@ -559,6 +559,6 @@ double machine_value(const struct machine *m, const struct run_output *o) {
 double machine_scalar_now(const struct machine *m, const struct run_output *o) {
     char raw[8];
     if (!o || !o->memory || o->spec.shape.rank) return NAN;
-    m->dev->copy_out(raw, o->memory, base_spec_bytes(&o->spec));
+    dev_copy_out(m->dev, raw, o->memory, base_spec_bytes(&o->spec));
     return convert_load(o->spec.type, raw, 0);
 }

@@ -137,7 +137,7 @@ struct pipeline_claimer {
 /* In phases count and lane each thread claims lanes and runs its own program on them. In phases pre
  * and step all threads run one program together, each its share of the parts of each unit. */
 struct machine {
-    const struct dev *dev;
+    struct dev *dev;
     struct team *team;                       /* not owned */
     struct store *store;                     /* not owned */
     const struct machine *lender, *previous; /* see struct machine_place */
@@ -204,7 +204,7 @@ enum memory_source machine_source(const struct machine *m, enum memory_use use);
 enum memory_source machine_arena_source(const struct machine *m, int thread);
 
 struct machine_place {
-    const struct dev *dev;
+    struct dev *dev;
     struct team *team;
     struct store *store;            /* if it is empty, the model's entries are listed in it */
     const struct machine *lender;   /* nullable: lends its arenas where they are large enough */

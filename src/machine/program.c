@@ -13,7 +13,7 @@ static tri_status place_literals(struct program *p) {
     for (size_t i = 0; i < p->g->n_nodes; i++)
         if (node_is_literal(p->g->node[i])) p->constant_bytes += memory_bytes(p->g->node[i]->out);
     if (!p->constant_bytes) return TRI_OK;
-    char *host = malloc(p->constant_bytes), *to = p->dev->allocate(p->constant_bytes);
+    char *host = malloc(p->constant_bytes), *to = dev_allocate(p->dev, p->constant_bytes);
     p->constants = to;
     if (!host || !to) {
         free(host);
@@ -32,18 +32,18 @@ static tri_status place_literals(struct program *p) {
         p->value[n->out->id] = to + at;
         at += memory_bytes(n->out);
     }
-    if (!status) p->dev->copy_in(to, host, p->constant_bytes);
+    if (!status) dev_copy_in(p->dev, to, host, p->constant_bytes);
     free(host);
     return status;
 }
 
 static tri_status check_supported(const struct program *p, const tri_node *n) {
-    const char *why = p->dev->declines(n);
+    const char *why = p->dev->kind->declines(n);
     if (!why) return TRI_OK;
     struct text t = {0};
     node_describe(n, &t);
-    base_fail(TRI_USAGE, "device %s cannot run %s: %s", p->dev->name, t.data ? t.data : n->name,
-              why);
+    base_fail(TRI_USAGE, "device %s cannot run %s: %s", p->dev->kind->name,
+              t.data ? t.data : n->name, why);
     text_free(&t);
     return TRI_USAGE;
 }
@@ -63,7 +63,7 @@ static tri_status prepare(struct program *p, unsigned how, struct program_item *
     for (int t = 0; t < p->threads; t++) {
         struct program_kernel *k = &item->by_thread[t];
         k->kernel.threads = how & PROGRAM_UNDO ? 0 : p->threads * item->members;
-        tri_status status = p->dev->prepare(u, &k->kernel);
+        tri_status status = p->dev->kind->prepare(p->dev, u, &k->kernel);
         if (status) return status;
         k->in = (const void **)*next;
         k->out = *next + u->n_in;
@@ -268,12 +268,12 @@ static tri_status make_slots(struct program *p) {
     return TRI_OK;
 }
 
-tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+tri_status program_make(const tri_graph *g, struct dev *dev, unsigned how, int threads,
                         struct program *out) {
     return program_make_member(g, dev, how, threads, 1, out);
 }
 
-tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+tri_status program_make_member(const tri_graph *g, struct dev *dev, unsigned how, int threads,
                                int members, struct program *p) {
     *p = (struct program){.g = g, .dev = dev, .threads = threads, .members = members};
     p->value = calloc((size_t)g->n_tensors + 1, sizeof *p->value);
@@ -354,7 +354,7 @@ void program_free(struct program *p) {
         struct kernel *k = &((struct program_kernel *)p->blocks[0])[i].kernel;
         if (k->release) k->release(k->state);
     }
-    if (p->constants) p->dev->release(p->constants, p->constant_bytes);
+    if (p->constants) dev_release(p->dev, p->constants, p->constant_bytes);
     memory_plan_free(&p->memory);
     units_free(&p->units);
     free(p->item);
@@ -409,7 +409,7 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
 
 /* Waits until the device has finished this thread's work: others may then read the results. */
 static void wait_for_device(const struct program *p) {
-    if (p->dev->wait) p->dev->wait();
+    dev_wait(p->dev);
 }
 
 /* One run by several threads. Each thread takes a block of an item's parts, so that a part of one

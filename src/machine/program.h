@@ -50,7 +50,7 @@ struct program_port {
 
 struct program {
     const tri_graph *g; /* not owned */
-    const struct dev *dev;
+    struct dev *dev;
     int threads; /* that run it together; each has its own kernels */
     int members; /* of the replica, each with so many threads; 1: none */
     struct units units;
@@ -105,11 +105,11 @@ enum {
     PROGRAM_LOSS = 8,    /* units that lead to the loss run first */
 };
 /* how: a set of PROGRAM_... threads: as many as the team that will run it. */
-tri_status program_make(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+tri_status program_make(const tri_graph *g, struct dev *dev, unsigned how, int threads,
                         struct program *out);
 /* The program of each member of a replica, see machine/replica.h. What a program computes does not
  * depend on threads and members, which fix the cut into parts and the plan of memory. */
-tri_status program_make_member(const tri_graph *g, const struct dev *dev, unsigned how, int threads,
+tri_status program_make_member(const tri_graph *g, struct dev *dev, unsigned how, int threads,
                                int members, struct program *out);
 /* Binds the tensors of the arena. own: the arena, or if that is shared with other processes, memory
  * of program_own_bytes for the scratch of this one's threads. */

@@ -14,7 +14,7 @@
 /* y [n, n] = a [n, n] b [n, n]', once per thread. */
 struct product {
     tri_graph *g;
-    const struct dev *dev;
+    struct dev *dev;
     struct team *team;
     int threads;
     struct program *program; /* by thread */
@@ -39,12 +39,12 @@ static tri_status make(struct product *p, int thread) {
     tri_status status = program_make(p->g, p->dev, 0, 1, program);
     if (status) return status;
     p->arena_bytes = memory_round(program->memory.total);
-    char *memory = p->memory[thread] = p->dev->allocate(p->arena_bytes + 2 * p->bytes);
+    char *memory = p->memory[thread] = dev_allocate(p->dev, p->arena_bytes + 2 * p->bytes);
     char *host = malloc(p->bytes);
     if (memory && host) {
         memset(host, 0x3c, p->bytes);
         for (size_t i = 0; i < 2; i++)
-            p->dev->copy_in(memory + p->arena_bytes + i * p->bytes, host, p->bytes);
+            dev_copy_in(p->dev, memory + p->arena_bytes + i * p->bytes, host, p->bytes);
     }
     free(host);
     if (!memory || !host) return base_no_memory("a product");
@@ -65,7 +65,7 @@ static void run_product(void *arg, int thread) {
 static void free_product(struct product *p) {
     for (int i = 0; i < p->threads; i++) {
         if (p->memory && p->memory[i])
-            p->dev->release(p->memory[i], p->arena_bytes + 2 * p->bytes);
+            dev_release(p->dev, p->memory[i], p->arena_bytes + 2 * p->bytes);
         if (p->program && p->program[i].g) program_free(&p->program[i]);
     }
     free(p->program);
@@ -100,8 +100,7 @@ static tri_status measure_product(struct product *p, tri_type type, int64_t n, d
     return status;
 }
 
-static tri_status rate_products(const struct dev *dev, tri_type type, struct team *team,
-                                double *flops) {
+static tri_status rate_products(struct dev *dev, tri_type type, struct team *team, double *flops) {
     int threads = team_threads(team);
     double seconds = 0;
     tri_status status = TRI_OK;
@@ -117,18 +116,18 @@ static tri_status rate_products(const struct dev *dev, tri_type type, struct tea
 /* ---- registers ---- */
 
 struct registers {
-    const struct dev *dev;
+    struct dev *dev;
     int64_t rounds;
 };
 
 static void run_registers(void *arg, int thread) {
     const struct registers *r = arg;
     (void)thread;
-    for (int64_t i = 0; i < r->rounds; i++) r->dev->multiply();
+    for (int64_t i = 0; i < r->rounds; i++) r->dev->kind->multiply(r->dev);
 }
 
-static double rate_registers(const struct dev *dev, struct team *team) {
-    const double operations = dev->multiply() * team_threads(team);
+static double rate_registers(struct dev *dev, struct team *team) {
+    const double operations = dev->kind->multiply(dev) * team_threads(team);
     struct registers r = {.dev = dev, .rounds = 1};
     double seconds = fastest(team, run_registers, &r);
     while (seconds < ENOUGH) {
@@ -138,12 +137,12 @@ static double rate_registers(const struct dev *dev, struct team *team) {
     return operations * (double)r.rounds / seconds;
 }
 
-tri_status rate_highest(const struct dev *dev, tri_type type, int threads, double *flops) {
+tri_status rate_highest(struct dev *dev, tri_type type, int threads, double *flops) {
     struct team *team;
     *flops = 0;
     tri_status status = team_make(threads, &team);
     if (status) return status;
-    if (dev->multiply && type == TRI_F32)
+    if (dev->kind->multiply && type == TRI_F32)
         *flops = rate_registers(dev, team);
     else
         status = rate_products(dev, type, team, flops);

@@ -8,6 +8,6 @@
 /* *flops: operations per second of fused multiply-adds in registers, on `threads` threads; or of
  * large matrix products, one per thread, if the device cannot measure registers in this type. Takes
  * about half a second. */
-tri_status rate_highest(const struct dev *dev, tri_type type, int threads, double *flops);
+tri_status rate_highest(struct dev *dev, tri_type type, int threads, double *flops);
 
 #endif

@@ -44,7 +44,7 @@ void machine_collect_rows(struct machine *m, const struct program *p, int leg, i
         const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
         if (p->g->legs && t->node->leg != leg) continue;
         size_t at = (size_t)large * o->lane_bytes[0] + (size_t)(lane - large) * o->lane_bytes[1];
-        m->dev->copy((char *)o->owned + at, program_value(p, t->id), base_spec_bytes(&t->spec));
+        dev_copy(m->dev, (char *)o->owned + at, program_value(p, t->id), base_spec_bytes(&t->spec));
     }
 }
 
@@ -157,15 +157,15 @@ void machine_apply_update(const struct machine *m, int i) {
     const struct run_update *u = &m->update[i];
     bool go = true;
     if (u->condition >= 0)
-        m->dev->copy_out(&go, program_value(&m->step, u->condition), sizeof go);
+        dev_copy_out(m->dev, &go, program_value(&m->step, u->condition), sizeof go);
     if (go)
-        m->dev->copy(u->target->memory, program_value(&m->step, u->value),
-                     base_spec_bytes(&u->target->spec));
+        dev_copy(m->dev, u->target->memory, program_value(&m->step, u->value),
+                 base_spec_bytes(&u->target->spec));
 }
 
 void machine_set_scalars(const struct machine *m) {
     for (int i = 0; i < m->n_scalars; i++)
-        m->dev->copy_in(m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
+        dev_copy_in(m->dev, m->scalar[i].memory, &m->scalar[i].value, sizeof(float));
 }
 
 void machine_find_outputs(struct machine *m) {

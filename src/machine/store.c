@@ -58,8 +58,8 @@ static void fill_piece(const struct filling *d, const struct stored *e, size_t p
     int64_t end = begin + PIECE < count ? begin + PIECE : count;
     size_t size = tri_type_size(e->spec.type);
     init_draw(&init, d->seed, e->name, &e->spec, begin, end, buffer);
-    d->s->dev->copy_in((char *)e->memory + (size_t)begin * size, buffer,
-                       (size_t)(end - begin) * size);
+    dev_copy_in(d->s->dev, (char *)e->memory + (size_t)begin * size, buffer,
+                (size_t)(end - begin) * size);
 }
 
 /* Fills a piece unless another process does. */
@@ -92,7 +92,7 @@ static void fill_pieces(void *arg, int thread) {
     free(buffer);
 }
 
-tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *s) {
+tri_status store_list(const tri_graph *g, struct dev *dev, struct store *s) {
     *s = (struct store){.dev = dev};
     s->entry = calloc(g->n_nodes + 1, sizeof *s->entry);
     if (!s->entry) return base_no_memory("parameters");
@@ -102,7 +102,7 @@ tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *s
 
 tri_status store_place(struct store *s, void *block) {
     s->borrowed = block;
-    s->block = block ? block : s->dev->allocate(s->bytes);
+    s->block = block ? block : dev_allocate(s->dev, s->bytes);
     if (!s->block)
         return base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for parameters and "
                          "optimizer state", s->bytes);
@@ -130,15 +130,15 @@ struct stored *store_find(const struct store *s, const char *name) {
 }
 
 void store_free(struct store *s) {
-    if (s->block && !s->borrowed) s->dev->release(s->block, s->bytes);
+    if (s->block && !s->borrowed) dev_release(s->dev, s->block, s->bytes);
     free(s->entry);
     *s = (struct store){0};
 }
 
 void store_read(const struct store *s, const struct stored *e, void *host) {
-    s->dev->copy_out(host, e->memory, base_spec_bytes(&e->spec));
+    dev_copy_out(s->dev, host, e->memory, base_spec_bytes(&e->spec));
 }
 
 void store_write(const struct store *s, const struct stored *e, const void *host) {
-    s->dev->copy_in(e->memory, host, base_spec_bytes(&e->spec));
+    dev_copy_in(s->dev, e->memory, host, base_spec_bytes(&e->spec));
 }

@@ -18,7 +18,7 @@ struct stored {
 };
 
 struct store {
-    const struct dev *dev;
+    struct dev *dev;
     struct stored *entry;
     size_t n;
     void *block; /* in the device's space */
@@ -27,7 +27,7 @@ struct store {
 };
 
 /* Lists the parameters and states of g, without memory. g must live as long as the store. */
-tri_status store_list(const tri_graph *g, const struct dev *dev, struct store *out);
+tri_status store_list(const tri_graph *g, struct dev *dev, struct store *out);
 /* Uses `block` as memory; null: allocates a block. */
 tri_status store_place(struct store *s, void *block);
 /* Writes initial values, which follow from the seed. word: if several processes do that together, a

@@ -213,7 +213,7 @@ static void save(const struct sweeps *s, int task, const struct claim *held, con
             size_t size = tri_type_size(it->unit->out[o]->spec.type);
             size_t bytes = (size_t)(last - first) * size;
             const char *from = (char *)k->out[o] + (size_t)first * size;
-            s->p->dev->copy_out(tasks_save(t, from, bytes), from, bytes);
+            dev_copy_out(s->p->dev, tasks_save(t, from, bytes), from, bytes);
             break;
         }
     tasks_save_end(t, task, held);

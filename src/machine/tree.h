@@ -61,7 +61,7 @@ struct tree {
 };
 
 struct tree_place {
-    const struct dev *dev;
+    struct dev *dev;
     int64_t lanes;
     int levels;      /* of sums that the step makes */
     int threads;     /* of this process, that use the tree at the same time */

@@ -76,7 +76,7 @@ tri_status tri_read(const tri_run *run, const char *name, void *data, size_t byt
     if (status) return status;
     if (o && !o->memory)
         return base_fail(TRI_USAGE, "output \"%s\" has no value before the first step", name);
-    run->dev->copy_out(data, o ? o->memory : e->memory, bytes);
+    dev_copy_out(run->dev, data, o ? o->memory : e->memory, bytes);
     return TRI_OK;
 }
 
@@ -146,7 +146,7 @@ void tri_hash(const tri_run *run, char weights[65], char state[65]) {
         size_t bytes = base_spec_bytes(&e->spec), n;
         for (size_t at = 0; at < bytes; at += n) {
             n = bytes - at < PIECE ? bytes - at : PIECE;
-            run->dev->copy_out(piece, (char *)e->memory + at, n);
+            dev_copy_out(run->dev, piece, (char *)e->memory + at, n);
             hashing_add(&h, e, piece, n);
         }
     }
@@ -187,7 +187,7 @@ static tri_status load_entry(tri_run *run, const struct stored *e, const struct 
         status = safetensors_read(file, t, at, n, read);
         if (status || !writes) continue;
         convert(e->spec.type, converted, t->spec.type, read, n);
-        run->dev->copy_in((char *)e->memory + at * size, converted, n * size);
+        dev_copy_in(run->dev, (char *)e->memory + at * size, converted, n * size);
     }
     return status;
 }

@@ -337,7 +337,7 @@ static double time_of_a_copy(const struct checkpointer *c, const struct store *s
     double best = INFINITY;
     for (int i = 0; i < 3; i++) {
         double began = base_seconds();
-        s->dev->copy_out(c->copy, s->block, bytes);
+        dev_copy_out(s->dev, c->copy, s->block, bytes);
         if (base_seconds() - began < best) best = base_seconds() - began;
     }
     return best;

@@ -51,8 +51,8 @@ static int64_t first_bad(const tri_run *run, const struct stored *e, bool *nan) 
     const int64_t most = (int64_t)(sizeof host / size);
     for (int64_t from = 0; from < n && type_is_float(e->spec.type); from += most) {
         int64_t count = n - from < most ? n - from : most;
-        run->store.dev->copy_out(host, (const char *)e->memory + (size_t)from * size,
-                                 (size_t)count * size);
+        dev_copy_out(run->store.dev, host, (const char *)e->memory + (size_t)from * size,
+                     (size_t)count * size);
         int64_t at = finite_first(e->spec.type, host, count, nan);
         if (at >= 0) return from + at;
     }

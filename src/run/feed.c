@@ -211,7 +211,7 @@ void feed_commit(struct machine *m) {
     for (int i = 0; i < m->n_inputs; i++) {
         struct run_input *in = &m->input[i];
         if (in->host != in->memory)
-            m->dev->copy_in(in->memory, in->host, base_spec_bytes(&in->spec));
+            dev_copy_in(m->dev, in->memory, in->host, base_spec_bytes(&in->spec));
     }
 }
 

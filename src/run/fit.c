@@ -76,7 +76,7 @@ static bool add(struct fit *f, char *pattern, const tri_node *n) {
     } else {
         f->c[f->n++] = (struct candidate){.pattern = pattern};
     }
-    f->c[i].work += stages_work(n, f->run->dev->target);
+    f->c[i].work += stages_work(n, f->run->dev->kind->target);
     for (int k = 0; k < n->n_out; k++) f->c[i].bytes += (double)base_spec_bytes(&n->out[k].spec);
     return true;
 }

@@ -91,8 +91,8 @@ static tri_status settle_plan(tri_run *run) {
 static tri_status find_device(tri_run *run) {
     struct nearest near = {.wanted = run->options.device};
     run->dev = near.wanted ? dev_find(near.wanted) : dev_at(0);
-    if (run->dev) return run->dev->open ? run->dev->open() : TRI_OK;
-    for (int i = 0; dev_at(i); i++) nearest_offer(&near, dev_at(i)->name);
+    if (run->dev) return dev_open(run->dev);
+    for (int i = 0; dev_at(i); i++) nearest_offer(&near, dev_at(i)->kind->name);
     return base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", near.wanted,
                      near.names);
 }

@@ -90,6 +90,6 @@ int64_t run_parameter_elements(const tri_run *run) {
 
 void run_device_text(const tri_run *run, char *text, size_t bytes) {
     char what[128];
-    run->dev->describe(math_is_native(&run->options), what, sizeof what);
-    snprintf(text, bytes, "%s (%s)", run->dev->name, what);
+    run->dev->kind->describe(run->dev, math_is_native(&run->options), what, sizeof what);
+    snprintf(text, bytes, "%s (%s)", run->dev->kind->name, what);
 }

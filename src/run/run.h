@@ -22,7 +22,7 @@ struct tri_run {
     const struct plan_file *plan; /* options point to its texts; null: there is no --plan */
     struct plan_file own_plan; /* of this run */
     char *network;             /* as the user wrote it, for checkpoints; else null */
-    const struct dev *dev;
+    struct dev *dev;
     struct team *team;
     struct schedule schedule;
     struct store store;

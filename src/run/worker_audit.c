@@ -29,12 +29,12 @@ static void add_bytes(uint64_t h[4], const char *at, size_t bytes) {
 }
 
 /* Any bit that differs changes the sum. The words are mixed into four chains. */
-static uint64_t sum_bytes(const struct dev *dev, const char *at, size_t bytes) {
+static uint64_t sum_bytes(struct dev *dev, const char *at, size_t bytes) {
     uint64_t h[4] = {1, 2, 3, 4};
     char host[CHUNK];
     for (size_t n; bytes; at += n, bytes -= n) {
         n = bytes < sizeof host ? bytes : sizeof host;
-        dev->copy_out(host, at, n);
+        dev_copy_out(dev, host, at, n);
         add_bytes(h, host, n);
     }
     return random_key(random_key(h[0], h[1]), random_key(h[2], h[3]));
@@ -131,9 +131,9 @@ static void lie(const struct worker *c, const struct tree_lane *l, int bucket) {
         step != c->step || !tree_has(l->tree, p, 0, bucket))
         return;
     unsigned char byte, *at = program_value(p, p->result[0].tensor);
-    p->dev->copy_out(&byte, at, 1);
+    dev_copy_out(p->dev, &byte, at, 1);
     byte ^= 1;
-    p->dev->copy_in(at, &byte, 1);
+    dev_copy_in(p->dev, at, &byte, 1);
 }
 #endif
 

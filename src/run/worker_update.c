@@ -52,7 +52,7 @@ static void run_task(struct worker_stage *s, int task, struct claim *held, const
         sweep_run(all, task, held, view, thread, &s->step);
     } else if (t->item == TASK_UPDATE) {
         machine_apply_update(c->run->machine, t->update);
-        if (c->run->dev->wait) c->run->dev->wait();
+        dev_wait(c->run->dev);
     } else if (t->item == TASK_GUARD) {
         guard(s, thread);
     } else {

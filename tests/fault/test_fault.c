@@ -430,7 +430,7 @@ enum { SLOW_ONES = 3 };
 /* After the first step no step allocates; the reference device, which is for comparisons, may. */
 static void steps_do_not_allocate(void **state) {
     (void)state;
-    if (!strcmp(dev_at(0)->name, "ref")) skip();
+    if (!strcmp(dev_at(0)->kind->name, "ref")) skip();
     static const char *const models[] = {"lenet5", "cnn:width=2",
                                          "resnet18:form=small,width=4,classes=4"};
     for (size_t i = 0; i < COUNT(models); i++)

@@ -21,7 +21,7 @@
 /* Whether the machine has this instruction set. */
 static bool has(const char *isa) {
     setenv("TRIREME_ISA", isa, 1);
-    tri_status status = dev_find("cpu")->open();
+    tri_status status = dev_open(dev_find("cpu"));
     unsetenv("TRIREME_ISA");
     return !status;
 }
@@ -137,11 +137,11 @@ static void declines(void **state) {
     static const char text[] = "graph {batch=1, lanes=1}\n"
                                "%a = state() {name=\"a\", type=f16, shape=[2,2]}\n"
                                "%y = matmul(%a, %a) {trans_a=0, trans_b=0} @ \"y\"\n";
-    const struct dev *dev = dev_find("cpu");
+    struct dev *dev = dev_find("cpu");
     (void)state;
     tri_graph *g = tri_graph_parse(text, strlen(text), "f16");
     assert_int_equal(tri_graph_status(g), TRI_OK);
-    const char *reason = dev->declines(g->node[g->n_nodes - 1]);
+    const char *reason = dev->kind->declines(g->node[g->n_nodes - 1]);
     assert_non_null(reason);
     assert_non_null(strstr(reason, "products of f16"));
     assert_non_null(strstr(reason, "cast"));

@@ -50,7 +50,7 @@ static void check_report(const tri_op *op, const struct opcheck_report *r) {
 static void check(void **state) {
     const tri_op *op = ((const tri_op **)*state)[0];
     for (int i = 0; dev_at(i); i++) {
-        const char *device = dev_at(i)->name;
+        const char *device = dev_at(i)->kind->name;
         bool ref = !strcmp(device, "ref");
         struct opcheck_report r;
         if (ref && getenv("FEW")) continue;

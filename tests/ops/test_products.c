@@ -474,7 +474,7 @@ static int find_instructions(void **state) {
     (void)state;
     for (size_t i = 0; i < ISAS; i++) {
         setenv("TRIREME_ISA", isa_names[i], 1);
-        if (!dev_find("cpu")->open()) isa[isas++] = isa_names[i];
+        if (!dev_open(dev_find("cpu"))) isa[isas++] = isa_names[i];
     }
     unsetenv("TRIREME_ISA");
     return isas ? 0 : -1;

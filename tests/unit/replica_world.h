@@ -16,7 +16,7 @@
 struct subject {
     const char *name;
     const tri_graph *g;
-    const struct dev *dev;
+    struct dev *dev;
     void **source; /* by tensor; null: it is no source, or a literal */
 };
 

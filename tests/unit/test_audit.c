@@ -62,7 +62,7 @@ static void *value_of(void) { return &value; }
 
 static void differs(void) { broken("both have computed the same"); }
 
-static void copy_out(void *host, const void *device, size_t bytes) { memcpy(host, device, bytes); }
+static struct dev dev = {&(const struct dev_kind){.name = "the host"}};
 
 static struct worker *worker_of(struct state *w, int who) {
     static struct crew_head head;
@@ -107,7 +107,6 @@ static int is_over(struct state *w, const struct worker *c) {
 }
 
 static int make(void *world, int who, int does) {
-    static const struct dev dev = {.copy_out = copy_out};
     static tri_node node = {.name = (char *)"lane"};
     static tri_tensor tensor = {.spec = {.type = TRI_I64}, .node = &node};
     static struct program_port result = {.is = &tensor};
@@ -243,8 +242,7 @@ static void check(const void *world) {
         uint64_t sum = right_value(w->step, i);
         all_done = all_done && c.state == CLAIM_DONE;
         if (c.state == CLAIM_DONE && !w->updating &&
-            w->sums[c.owner * MOST_LANES + i] != sum_bytes(&(struct dev){.copy_out = copy_out},
-                                                          (char *)&sum, sizeof sum))
+            w->sums[c.owner * MOST_LANES + i] != sum_bytes(&dev, (char *)&sum, sizeof sum))
             broken("a published lane's checksums are right");
     }
     if (!quiet || !any || !all_done) return;

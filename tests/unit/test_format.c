@@ -188,30 +188,30 @@ static void blocks_are_declined(void **state) {
     (void)state;
     for (int i = 0; dev_at(i); i++) {
         tri_graph *g = parse(text);
-        assert_null(dev_at(i)->declines(g->node[1]));
-        assert_non_null(dev_at(i)->declines(g->node[2]));
+        assert_null(dev_at(i)->kind->declines(g->node[1]));
+        assert_non_null(dev_at(i)->kind->declines(g->node[2]));
         tri_graph_free(g);
     }
 }
 
 /* ---- reorders on devices ---- */
 
-static void run_reorder(const struct dev *dev, tri_graph *g, const void *from, void *to) {
+static void run_reorder(struct dev *dev, tri_graph *g, const void *from, void *to) {
     tri_node *n = g->node[g->n_nodes - 1];
     struct unit u = {.node = &n, .n = 1, .in = n->in, .out = &(tri_tensor *){n->out}, .n_in = 1,
                      .n_out = 1};
     struct kernel k;
     struct tri_fault fault = {0};
-    const char *why = dev->declines(n);
-    if (why) fail_msg("%s: %s", dev->name, why);
-    assert_int_equal(dev->prepare(&u, &k), TRI_OK);
-    void *scratch = dev->allocate(k.scratch + 1), *shared = dev->allocate(k.shared + 1);
+    const char *why = dev->kind->declines(n);
+    if (why) fail_msg("%s: %s", dev->kind->name, why);
+    assert_int_equal(dev->kind->prepare(dev, &u, &k), TRI_OK);
+    void *scratch = dev_allocate(dev, k.scratch + 1), *shared = dev_allocate(dev, k.shared + 1);
     tri_call c = {.node = n, .in = &from, .out = &to, .state = k.state, .scratch = scratch,
                   .shared = shared, .fault = &fault};
     for (c.part = 0; c.part < (k.parts ? k.parts : 1) + k.then; c.part++) k.run(&c);
     assert_false(fault.failed);
-    dev->release(scratch, k.scratch + 1);
-    dev->release(shared, k.shared + 1);
+    dev_release(dev, scratch, k.scratch + 1);
+    dev_release(dev, shared, k.shared + 1);
     if (k.release) k.release(k.state);
 }
 
@@ -253,7 +253,8 @@ static void reorders_agree(void **state) {
         run_reorder(dev_find("ref"), g, x, want);
         for (int d = 0; dev_at(d); d++) {
             run_reorder(dev_at(d), g, x, y);
-            if (memcmp(want, y, bytes)) fail_msg("%s: other bytes on %s", text, dev_at(d)->name);
+            if (memcmp(want, y, bytes))
+                fail_msg("%s: other bytes on %s", text, dev_at(d)->kind->name);
         }
         free(x);
         free(y);

@@ -23,8 +23,8 @@ static const char *const levels[] = {"O1", "O2", "O3"};
 
 /* Whether the processor has products of bf16: only then does a run on cpu differ from f32. */
 static bool cpu_has_bf16(void) {
-    const struct dev *dev = dev_find("cpu");
-    return dev && !dev->open() && dev->target && !dev->target->lacks(TRI_BF16);
+    struct dev *dev = dev_find("cpu");
+    return dev && !dev_open(dev) && dev->kind->target && !dev->kind->target->lacks(TRI_BF16);
 }
 
 static tri_run *opened(tri_graph *g, tri_options o) {

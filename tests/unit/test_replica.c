@@ -325,7 +325,7 @@ static bool random_case(int i, const char *device) {
         expanded = case_expand(data, sizeof data, most, &text);
     struct subject s = {text, expanded, dev_find(device), NULL};
     if (expanded) {
-        const struct target *target = s.dev->target;
+        const struct target *target = s.dev->kind->target;
         const struct mesh mesh = expanded->mesh;
         expanded->in_place = i % 4 > 0;
         tri_status status = format_choose(expanded, target);

@@ -41,7 +41,7 @@ static void same_bits(void **state) {
                  {"cnn", 24, 5, true},
                  {"resnet18:form=small,width=16", 16, 1, true},
                  {"resnet18:form=small,width=8", 15, 4, true}};
-    bool ref = !strcmp(dev_at(0)->name, "ref");
+    bool ref = !strcmp(dev_at(0)->kind->name, "ref");
     for (size_t i = 0; i < COUNT(cases); i++) {
         char first[65], other[65];
         if (ref && cases[i].long_on_ref) continue;

@@ -113,7 +113,8 @@ tri_status cpu_prepare_head(const tri_node *n, const struct tail *tail, struct k
     return prepare_row(n, row_of(n), tail, out);
 }
 
-static tri_status prepare(const struct unit *u, struct kernel *out) {
+static tri_status prepare(struct dev *d, const struct unit *u, struct kernel *out) {
+    (void)d;
     const tri_node *n = u->node[0];
     if (u->n > 1 && tail_fits((const tri_node *const *)u->node, u->n)) return tail_unit(u, out);
     if (u->n > 1) return elementwise_unit(u, out);
@@ -127,15 +128,20 @@ static bool fuses(const tri_node *const *node, int n) {
     return chain_fits(node, n, NULL) || tail_fits(node, n);
 }
 
-static const char *instructions(void) { return isa_names[isa_products(true)]; }
+static const char *instructions(struct dev *d) {
+    (void)d;
+    return isa_names[isa_products(true)];
+}
 
 #ifdef HAVE_DNNL
-static void describe(bool math_native, char *text, size_t bytes) {
+static void describe(struct dev *d, bool math_native, char *text, size_t bytes) {
+    (void)d;
     const int n = snprintf(text, bytes, "arithmetic %d%s", CPU_ARITHMETIC, math_native ? ", " : "");
     if (math_native) dnnl_glue_describe(text + n, bytes - (size_t)n);
 }
 
-static tri_status open_device(void) {
+static tri_status open_device(struct dev *d) {
+    (void)d;
     tri_status status = isa_open();
     return status ? status : dnnl_glue_open();
 }
@@ -148,12 +154,15 @@ static const char *lacks_native(void) {
 
 #define NATIVE "--math native computes bf16"
 #else
-static void describe(bool math_native, char *text, size_t bytes) {
-    (void)math_native;
+static void describe(struct dev *d, bool math_native, char *text, size_t bytes) {
+    (void)d, (void)math_native;
     snprintf(text, bytes, "arithmetic %d", CPU_ARITHMETIC);
 }
 
-static tri_status open_device(void) { return isa_open(); }
+static tri_status open_device(struct dev *d) {
+    (void)d;
+    return isa_open();
+}
 
 static const char *lacks_native(void) {
     return "this build has no oneDNN: configure one with -Ddnnl=enabled";
@@ -168,7 +177,8 @@ static const char *advises(void) {
                          : NULL;
 }
 
-static double multiply(void) {
+static double multiply(struct dev *d) {
+    (void)d;
 #define MULTIPLY(isa) cpu_multiply_##isa,
     static cpu_multiply_fn *const every[] = {EVERY_ISA(MULTIPLY)};
     float x[3] = {0.5f, 1};
@@ -184,19 +194,16 @@ static const struct target target = {.convolution = cpu_convolution, .fuses = fu
                                      .formats = formats, .lacks = lacks, .native = lacks_native,
                                      .advises = advises};
 
-const struct dev dev_cpu = {
+static const struct dev_kind kind = {
     .name = "cpu",
     .space = SPACE_HOST,
+    .target = &target,
+    .declines = declines,
     .describe = describe,
     .instructions = instructions,
     .open = open_device,
-    .allocate = dev_host_allocate,
-    .release = dev_host_release,
-    .copy_in = dev_host_copy,
-    .copy_out = dev_host_copy,
-    .copy = dev_host_copy,
-    .target = &target,
-    .declines = declines,
     .prepare = prepare,
     .multiply = multiply,
 };
+
+struct dev dev_cpu = {&kind};

@@ -8,8 +8,8 @@ static const struct dev_row *const tables[] = {
     ref_pool,        ref_norm,  ref_loss,   ref_random, ref_attention, NULL,
 };
 
-static void describe(bool native, char *text, size_t bytes) {
-    (void)native;
+static void describe(struct dev *d, bool native, char *text, size_t bytes) {
+    (void)d, (void)native;
     snprintf(text, bytes, "plain loops in C");
 }
 
@@ -21,7 +21,8 @@ static const char *declines(const tri_node *n) {
     return r->supports ? r->supports(n) : NULL;
 }
 
-static tri_status prepare(const struct unit *u, struct kernel *out) {
+static tri_status prepare(struct dev *d, const struct unit *u, struct kernel *out) {
+    (void)d;
     const tri_node *n = u->node[0];
     CHECK(u->n == 1);
     const struct dev_row *r = dev_row_find(tables, n->entry->op->name);
@@ -31,15 +32,12 @@ static tri_status prepare(const struct unit *u, struct kernel *out) {
     return r->prepare(n, &out->state);
 }
 
-const struct dev dev_ref = {
+static const struct dev_kind kind = {
     .name = "ref",
     .space = SPACE_HOST,
-    .describe = describe,
-    .allocate = dev_host_allocate,
-    .release = dev_host_release,
-    .copy_in = dev_host_copy,
-    .copy_out = dev_host_copy,
-    .copy = dev_host_copy,
     .declines = declines,
+    .describe = describe,
     .prepare = prepare,
 };
+
+struct dev dev_ref = {&kind};
