@@ -90,7 +90,7 @@ static tri_status settle_plan(tri_run *run) {
 
 static tri_status find_device(tri_run *run) {
     struct nearest near = {.wanted = run->options.device};
-    run->dev = near.wanted ? dev_find(near.wanted) : dev_at(0);
+    if (!run->dev) run->dev = near.wanted ? dev_find(near.wanted) : dev_at(0);
     if (run->dev) return dev_open(run->dev);
     for (int i = 0; dev_at(i); i++) nearest_offer(&near, dev_at(i)->kind->name);
     return base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", near.wanted,
@@ -377,9 +377,9 @@ static tri_status plan_with_data(tri_run *run) {
     return status ? status : plan_rest(run);
 }
 
-/* Takes the graph and the sources in the options. workers: see run_plan. */
+/* Takes the graph and the sources in the options. dev: see run_open_on; workers: see run_plan. */
 static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(tri_run *run),
-                         const struct crew_size *workers) {
+                         struct dev *dev, const struct crew_size *workers) {
     struct whole *w = g ? calloc(1, sizeof *w) : NULL;
     if (!w) {
         if (g) base_no_memory("a run");
@@ -392,6 +392,7 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
     tri_run *run = &w->run;
     *run = (tri_run){.model = g,
                      .options = o ? *o : tri_options_default(),
+                     .dev = dev,
                      .machine = run->executable,
                      .n_executables = 1,
                      .set_rate = NAN,
@@ -410,15 +411,19 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
 }
 
 tri_run *tri_open(tri_graph *g, const tri_options *o) {
-    return make_run(g, o, g && visit_opens(g, o) ? open_passed : open_run, NULL);
+    return make_run(g, o, g && visit_opens(g, o) ? open_passed : open_run, NULL, NULL);
+}
+
+tri_run *run_open_on(tri_graph *g, const tri_options *o, struct dev *dev) {
+    return make_run(g, o, open_run, dev, NULL);
 }
 
 tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers) {
-    return make_run(g, o, plan_alone, workers);
+    return make_run(g, o, plan_alone, NULL, workers);
 }
 
 tri_run *run_plan_with_data(tri_graph *g, const tri_options *o, const struct crew_size *workers) {
-    return make_run(g, o, plan_with_data, workers);
+    return make_run(g, o, plan_with_data, NULL, workers);
 }
 
 /* ---- closing ---- */

@@ -14,6 +14,9 @@ bool visit_is_on(void); /* it has been started so */
 /* Unsets the options by which a run writes files, evaluates, resumes, prints or ends early. */
 void run_leave_nothing(tri_options *o);
 
+/* As tri_open, on this device, whichever the options name. */
+tri_run *run_open_on(tri_graph *g, const tri_options *o, struct dev *dev);
+
 /* As tri_open, but only plans the run: nothing is allocated, and it cannot step. Null with a
  * message. workers: the run is planned as one of several workers; or null. */
 tri_run *run_plan(tri_graph *g, const tri_options *o, const struct crew_size *workers);
