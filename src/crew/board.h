@@ -19,12 +19,19 @@
 #include "plan/lane_tree.h"
 
 #define BOARD_MOST_HOLES 512 /* threads that the number of slots depends on */
+#define CREW_MOST_SHAPES 8   /* of a run's steps: each has boards of its own */
 
 /* The words of all boards that share their slots, in one array for the nodes and one for the slots.
  * A held slot's value is its node's index in the first. */
 struct board_words {
     claim_word *all, *slot; /* shared; zeros, or what other processes have made of them */
     int n_all, n_slots;
+};
+
+/* Where the words of a board are, for processes that have no tree. */
+struct crew_board {
+    int first, slot, slots; /* nodes, slots: index of the first; slots: how many */
+    int leg;                /* whose lanes are claimed here; -1: none */
 };
 
 /* Boards for steps of several shapes, each with a tree of its own, share slots: a late thread may

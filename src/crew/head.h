@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "base/wait.h"
 #include "checkpoint/policy_state.h"
+#include "crew/board.h"
 #include "crew/group.h"
 #include "data/tally.h"
 #include "plan/legs.h"
@@ -22,7 +23,6 @@
 #define CREW_MAGIC 0x42574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
-#define CREW_MOST_SHAPES 8 /* of a run's steps */
 #define CREW_MOST_SCALARS 64
 #define CREW_NAME 56
 #define CREW_LINE 512
@@ -137,19 +137,6 @@ enum crew_stop {
     CREW_STOP_NO,
     CREW_STOP_ASKED,  /* by a signal to the agent, `trireme ctl` or launch/timing.c */
     CREW_STOP_UNREAD, /* nobody reads stdout or stderr any more */
-};
-
-/* Messages. */
-#define RUN_ENDS_SOON "the run ends after the current step (again: at once)"
-#define RUN_IS_UNREAD \
-    "the reader of stdout or stderr has gone; the run ends after the current step"
-#define CREW_LESS_MEMORY \
-    "a smaller --batch, --recompute or --amp O1 need less; `trireme memory -n N` prints the plan"
-
-/* Where the words of a board are, see crew/board.h. */
-struct crew_board {
-    int first, slot, slots; /* nodes, slots: index of the first; slots: how many */
-    int leg;                /* whose lanes are claimed here; -1: none */
 };
 
 struct crew_head {

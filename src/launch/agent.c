@@ -17,6 +17,7 @@
 #include "base/pipes.h"
 #include "base/host.h"
 #include "crew/layout.h"
+#include "crew/messages.h"
 #include "launch/agent_inside.h"
 
 #define TICK 50 /* milliseconds between two checks of the workers */

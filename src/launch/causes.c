@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/host.h"
+#include "crew/messages.h"
 #include "launch/agent_inside.h"
 
 /* ---- the cause ---- */

@@ -10,7 +10,7 @@
 
 #include "base/pipes.h"
 #include "data/data.h"
-#include "crew/head.h"
+#include "crew/messages.h"
 #include "machine/finite.h"
 #include "run/run.h"
 #include "loop/ready.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/host.h"
+#include "crew/messages.h"
 
 /* The program with the largest arena. */
 static const struct program *largest_program(const struct machine *m) {

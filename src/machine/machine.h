@@ -5,7 +5,6 @@
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
-#include "crew/head.h"
 #include "machine/finite.h"
 #include "machine/program.h"
 #include "machine/replica.h"

@@ -14,7 +14,6 @@
 #define MACHINE_TREE_H
 
 #include "crew/board.h"
-#include "crew/head.h"
 #include "machine/buckets.h"
 #include "plan/pipeline.h"
 

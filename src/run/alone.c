@@ -5,6 +5,7 @@
 
 #include "base/host.h"
 #include "base/pipes.h"
+#include "crew/messages.h"
 #include "data/data.h"
 #include "observe/events.h"
 #include "run/checkpointer.h"

@@ -4,6 +4,7 @@
 #ifndef RUN_EXECUTOR_H
 #define RUN_EXECUTOR_H
 
+#include "crew/head.h"
 #include "run/run.h"
 
 struct crash_scene;

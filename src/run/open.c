@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "base/pipes.h"
+#include "crew/messages.h"
 #include "data/data.h"
 #include "data/over.h"
 #include "io/outfile.h"

@@ -3,6 +3,7 @@
 #ifndef RUN_OPEN_H
 #define RUN_OPEN_H
 
+#include "crew/head.h"
 #include "run/run.h"
 
 /* Of a program that `trireme COMMAND -- PROGRAM` has started. Ends the process after the command if
