@@ -31,12 +31,15 @@ tri_status crew_check(const struct crew_size *s) {
 }
 
 void crew_head_begin(struct crew_head *h, const struct crew_size *s) {
-    *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .workers = s->workers,
-                            .spares = s->spares, .most = most_of(s), .threads = s->threads,
-                            .cores = host_cores(), .audit = s->audit, .set_rate = NAN};
-    h->places = h->most + h->spares;
+    int most = most_of(s), places = most + s->spares;
+    *h = (struct crew_head){
+        .magic = CREW_MAGIC, .bytes = sizeof *h,
+        .setup = {.workers = s->workers, .spares = s->spares, .most = most, .threads = s->threads,
+                  .places = places, .place_threads = places * s->threads, .cores = host_cores(),
+                  .audit = s->audit},
+        .set_rate = NAN};
     atomic_store(&h->ranks, s->workers);
-    for (int i = 0; i < h->places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
+    for (int i = 0; i < places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
 }
 
 bool crew_begun(const struct crew_head *h) {
@@ -47,7 +50,7 @@ void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 int crew_group_of(const struct crew_head *h, int place) {
     int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->ranks);
-    bool any = h->n_groups > 0 && h->seats > 0 && h->most > 0 && rank >= 0 && rank < ranks;
+    bool any = h->n_groups > 0 && h->seats > 0 && h->setup.most > 0 && rank >= 0 && rank < ranks;
     return any ? group_of(rank, ranks, h->seats) : -1;
 }
 
@@ -56,7 +59,8 @@ static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
 bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out) {
     int group = crew_group_of(h, place), ranks = atomic_load(&h->ranks);
     if (group < 0) return false;
-    int groups = group_count(ranks, h->seats), roles = h->seats < h->most ? h->seats : h->most;
+    int groups = group_count(ranks, h->seats), most = h->setup.most;
+    int roles = h->seats < most ? h->seats : most;
     int begin = share_begin(group, groups, ranks);
     int members = share_begin(group + 1, groups, ranks) - begin;
     int member = atomic_load(&h->worker[place].rank) - begin;
@@ -87,7 +91,8 @@ const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW
 }
 
 bool crew_crowded(const struct crew_head *h) {
-    return atomic_load_explicit(&h->ranks, memory_order_relaxed) * h->threads > h->cores;
+    int ranks = atomic_load_explicit(&h->ranks, memory_order_relaxed);
+    return ranks * h->setup.threads > h->setup.cores;
 }
 
 void crew_wait(struct crew_head *h, bool (*holds)(void *arg), void *arg,

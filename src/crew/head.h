@@ -20,7 +20,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x42574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x43574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -139,16 +139,26 @@ enum crew_stop {
     CREW_STOP_UNREAD, /* nobody reads stdout or stderr any more */
 };
 
-struct crew_head {
-    uint64_t magic;
-    uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
-    int64_t agent;
+/* How the agent sets up the run. It writes this before it starts a worker, and nobody changes it
+ * then. */
+struct crew_setup {
     int workers, spares; /* at the start */
     int most;            /* workers that can take part in a step */
     int threads;         /* per worker */
     int places;          /* used entries of `worker`: most + spares */
+    int place_threads;   /* used entries of `thread`: of all places */
     int cores;
-    double audit; /* fraction of the lanes that a second worker computes */
+    double audit;       /* fraction of the lanes that a second worker computes */
+    double until_loss;  /* `trireme bench` measures when the loss gets so low; 0: not */
+    char out[PATH_MAX]; /* the run's directory, absolute; empty: none */
+    char title[128];    /* of the run */
+};
+
+struct crew_head {
+    uint64_t magic;
+    uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
+    int64_t agent;
+    struct crew_setup setup;
 
     /* What takes long to choose is chosen by one worker for all. */
     pthread_mutex_t choosing; /* robust */
@@ -202,7 +212,6 @@ struct crew_head {
     int64_t n_batches;   /* of an evaluation; 0: the reporter evaluates alone */
     int audit_roots;     /* results of a lane that an audit compares */
     int audit_legs;      /* of a lane: 1 without stages */
-    int all_threads;
     uint64_t results; /* of even and odd steps, see crew_results */
     int n_results;    /* outputs of the network */
     int64_t batch;
@@ -225,8 +234,6 @@ struct crew_head {
     atomic_int closed;  /* the reporter has closed the run: nothing is left to do */
     atomic_int failing; /* 1 + the index of the worker that writes `failure`; 0: none */
     char failure[1024];
-    char out[PATH_MAX]; /* the run's directory, absolute; empty: none */
-    char title[128]; /* of the run */
     double rate;     /* learning rate of the current step */
     double set_rate; /* that a program has set instead of the schedule's; NaN: none */
     float scalar[CREW_MOST_SCALARS];
@@ -236,8 +243,7 @@ struct crew_head {
         double rate;
         int skips; /* consecutive updates skipped, this one included */
     } values[2];   /* of even and odd steps */
-    double until_loss;            /* `trireme bench` measures when the loss gets so low; 0: not */
-    _Atomic uint64_t reached;     /* the first step with such a loss */
+    _Atomic uint64_t reached;     /* the first step whose loss is at most until_loss */
     _Atomic int64_t reached_at;   /* this and below: nanoseconds of CLOCK_MONOTONIC */
     _Atomic int64_t committed_at; /* when the last step was done */
     _Atomic int64_t began;        /* when the first step began */
@@ -256,7 +262,7 @@ struct crew_head {
     struct crew_thread thread[CREW_MOST_THREADS];
 };
 
-/* The size of a run; see struct crew_head. */
+/* The size of a run; see struct crew_setup. */
 struct crew_size {
     int workers, spares, threads; /* threads: per worker */
     int most;                     /* 0: `workers` */

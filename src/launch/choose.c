@@ -10,7 +10,7 @@
 /* The first `ranks` workers take part, the others wait. The reporter is in the first place. */
 static void set_ranks(struct agent *a, int ranks) {
     struct crew_head *h = a->head;
-    for (int i = 0; i < h->workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
+    for (int i = 0; i < h->setup.workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
     atomic_store(&h->ranks, ranks);
     crew_notify(a->head);
 }
@@ -26,12 +26,13 @@ static void begin(struct agent *a, int ranks) {
 static void print_choice(struct agent *a, int best) {
     struct choice *c = &a->choice;
     struct text t = {0};
-    for (int n = 1; n <= a->head->workers; n++)
+    int threads = a->head->setup.threads;
+    for (int n = 1; n <= a->head->setup.workers; n++)
         if (c->rate[n] > 0 && n != 1)
             text_add(&t, "%s%d workers at %.2f times the rate of one", t.size ? ", " : "", n,
                      c->rate[n] / c->rate[1]);
     agent_print(a, "-n auto: %d worker%s with %d thread%s (measured in the first %llu steps: %s)",
-                best, best == 1 ? "" : "s", a->head->threads, a->head->threads == 1 ? "" : "s",
+                best, best == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
                 (unsigned long long)atomic_load(&a->head->committed), t.data ? t.data : "");
     text_free(&t);
 }
@@ -40,11 +41,11 @@ static void decide(struct agent *a) {
     struct choice *c = &a->choice;
     struct crew_head *h = a->head;
     int best = 1;
-    for (int n = 2; n <= h->workers; n++)
+    for (int n = 2; n <= h->setup.workers; n++)
         if (c->rate[n] > c->rate[best] * GAIN) best = n;
     print_choice(a, best);
     set_ranks(a, best);
-    for (int i = best; i < h->workers; i++) atomic_store(&h->worker[i].leave, 1);
+    for (int i = best; i < h->setup.workers; i++) atomic_store(&h->worker[i].leave, 1);
     a->automatic = false;
     crew_notify(a->head);
 }
@@ -71,7 +72,7 @@ void agent_choose_workers(struct agent *a) {
         a->automatic = false;
         return;
     }
-    if (!c->ranks) begin(a, h->workers > most_useful(h) ? most_useful(h) : h->workers);
+    if (!c->ranks) begin(a, h->setup.workers > most_useful(h) ? most_useful(h) : h->setup.workers);
     if (done < c->first) return;
     if (!c->since) {
         c->first = done;

@@ -249,17 +249,17 @@ void look_at(const struct look *l, struct look_view *v) {
         .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->batch,
         .lanes = h->lanes, .stages = h->legs.stages, .ranks = atomic_load(&h->ranks),
         .wanted = atomic_load(&h->wanted),
-        .most = h->most, .spares = h->spares, .reporter = atomic_load(&h->reporter),
+        .most = h->setup.most, .spares = h->setup.spares, .reporter = atomic_load(&h->reporter),
         .deaths = atomic_load(&h->epoch)};
-    v->threads = within(h->threads, 1, CREW_MOST_THREADS);
-    v->places = within(h->places, 0, CREW_MOST_WORKERS);
+    v->threads = within(h->setup.threads, 1, CREW_MOST_THREADS);
+    v->places = within(h->setup.places, 0, CREW_MOST_WORKERS);
     if (v->places > CREW_MOST_THREADS / v->threads) v->places = CREW_MOST_THREADS / v->threads;
     if (h->n_groups > 0 && h->seats > 0 && v->ranks > 0)
         v->replicas = group_count(v->ranks, h->seats);
     v->state = state_of(h, v, alive);
     v->loss = loss_of(h, v->committed);
-    copy_text(v->title, h->title, sizeof v->title);
-    copy_text(v->out, h->out, sizeof v->out);
+    copy_text(v->title, h->setup.title, sizeof v->title);
+    copy_text(v->out, h->setup.out, sizeof v->out);
     copy_text(v->failure, h->failure, sizeof v->failure);
     for (int i = 0; i < v->places; i++) read_worker(h, i, v, &v->worker[i]);
 }

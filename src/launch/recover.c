@@ -81,12 +81,12 @@ void recovery_of(struct recovery *r, int place) {
     uint64_t opened = atomic_load(&h->opened);
     int writer = place + 1;
     if (!atomic_load(&h->ending)) atomic_compare_exchange_strong(&h->failing, &writer, 0);
-    for (int t = 0; r->base && t < h->threads; t++) {
-        int thread = place * h->threads + t;
+    for (int t = 0; r->base && t < h->setup.threads; t++) {
+        int thread = place * h->setup.threads + t;
         atomic_store(&h->thread[thread].rows, 0);
         atomic_store(&h->thread[thread].again, 0); /* others may repeat that lane */
         recover_boards(r, opened, thread);
-        if (h->audit > 0)
+        if (h->setup.audit > 0)
             claim_forget(crew_audit_word(h, r->base, 0, 0), h->audit_legs * h->lanes, thread);
         tasks_recover((claim_word *)(r->base + h->tasks), h->n_tasks, thread,
                       crew_undo(h, r->base, thread), r->base);

@@ -11,7 +11,7 @@
 /* ", claimed by worker 3", or ", claimed by nobody". */
 static void add_owner(const struct agent *a, const struct claim *c, struct text *out) {
     if (c->state == CLAIM_TAKEN)
-        text_add(out, ", claimed by worker %d", c->owner / a->head->threads);
+        text_add(out, ", claimed by worker %d", c->owner / a->head->setup.threads);
     else
         text_add(out, ", claimed by nobody");
 }
@@ -93,20 +93,20 @@ static void add_cause(const struct agent *a, int place, const struct crew_thread
     else if (what == CREW_FOR_TASKS && part >= 0 && part < h->n_tasks) add_task(a, part, out);
     else if (what == CREW_FOR_ORDER && in_group) add_captain(&g, out);
     else if (what == CREW_FOR_QUIET && in_group) add_busy(&g, place, out);
-    else if (what == CREW_FOR_MEMBERS && in_group) add_member(&g, h->threads, out);
+    else if (what == CREW_FOR_MEMBERS && in_group) add_member(&g, h->setup.threads, out);
     else text_add(out, "the end of the step");
 }
 
 static void log_waits(struct agent *a) {
     const struct crew_head *h = a->head;
-    for (int i = 0; a->recovery.base && i < h->places * h->threads; i++) {
-        int place = i / h->threads;
+    for (int i = 0; a->recovery.base && i < h->setup.place_threads; i++) {
+        int place = i / h->setup.threads;
         struct text what = {0};
-        if (!a->process[place].pid || (i % h->threads && !atomic_load(&h->thread[i].held)))
+        if (!a->process[place].pid || (i % h->setup.threads && !atomic_load(&h->thread[i].held)))
             continue;
         add_cause(a, place, &h->thread[i], &what);
         log_event(&a->log, LOG_ERROR, "waits", "worker=%d thread=%d rank=%d text=%s", place,
-                  i % h->threads, atomic_load(&h->worker[place].rank),
+                  i % h->setup.threads, atomic_load(&h->worker[place].rank),
                   what.data ? what.data : "");
         text_free(&what);
     }
@@ -119,7 +119,7 @@ static void log_waits(struct agent *a) {
 static uint64_t work_done(const struct agent *a) {
     const struct crew_head *h = a->head;
     uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->epoch);
-    for (int i = 0; i < h->places * h->threads; i++) {
+    for (int i = 0; i < h->setup.place_threads; i++) {
         const struct crew_thread *thread = &h->thread[i];
         sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) +
                           atomic_load(&thread->data));
@@ -134,10 +134,10 @@ static bool all_wait(const struct agent *a, double *passed) {
     bool any_worker = false;
     bool open = atomic_load(&h->opened) > atomic_load(&h->committed) || !atomic_load(&h->paused);
     if (!open || !crew_begun(h) || atomic_load(&h->ending)) return false;
-    for (int i = 0; i < h->places; i++)
-        for (int t = 0; a->process[i].pid && t < h->threads; t++) {
+    for (int i = 0; i < h->setup.places; i++)
+        for (int t = 0; a->process[i].pid && t < h->setup.threads; t++) {
             const struct seen *s = &a->process[i].seen[t];
-            int at = atomic_load(&h->thread[i * h->threads + t].at);
+            int at = atomic_load(&h->thread[i * h->setup.threads + t].at);
             if (a->process[i].dead) continue;
             if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
             if (s->state && s->passed < *passed) *passed = s->passed;
@@ -161,7 +161,7 @@ static void stand_still(struct agent *a) {
     } else {
         a->stood = step;
         agent_print(a, "%s; all are killed and replaced", text);
-        for (int i = 0; i < a->head->places; i++) {
+        for (int i = 0; i < a->head->setup.places; i++) {
             a->process[i].freed = a->process[i].pid && !a->process[i].dead;
             if (a->process[i].freed) agent_kill(a, i);
         }

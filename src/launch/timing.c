@@ -19,7 +19,7 @@ static void read_loss_time(const struct agent *a, struct launch_timing *t) {
 /* The time that all threads have waited for others in their steps, in seconds. */
 static double waited(const struct crew_head *h) {
     int64_t all = 0;
-    for (int i = 0; i < h->places * h->threads; i++) all += atomic_load(&h->thread[i].wait);
+    for (int i = 0; i < h->setup.place_threads; i++) all += atomic_load(&h->thread[i].wait);
     return (double)all / 1e9;
 }
 
@@ -43,7 +43,8 @@ void agent_time(struct agent *a) {
         t->lanes = h->lanes;
         if (h->n_groups) t->seats = h->seats;
         t->stages = h->legs.stages;
-        t->waiting = (waited(h) - a->timing_waited) / (passed * h->workers * h->threads);
+        int threads = h->setup.workers * h->setup.threads;
+        t->waiting = (waited(h) - a->timing_waited) / (passed * threads);
     }
     bool enough = t->steps ? steps >= t->steps : passed >= t->seconds && steps >= 3;
     if (!enough || (t->until_loss > 0 && t->loss_seconds <= 0 && !t->steps)) return;

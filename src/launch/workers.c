@@ -135,8 +135,8 @@ static void reset_place(struct agent *a, int place) {
     struct crew_head *h = a->head;
     struct crew_worker *w = &h->worker[place];
     a->process[place] = (struct process){0};
-    for (int t = 0; t < h->threads; t++) {
-        struct crew_thread *thread = &h->thread[place * h->threads + t];
+    for (int t = 0; t < h->setup.threads; t++) {
+        struct crew_thread *thread = &h->thread[place * h->setup.threads + t];
         atomic_store(&thread->held, 0);
         atomic_store(&thread->tid, 0);
         atomic_store(&thread->at, CREW_AT_START);
@@ -187,11 +187,11 @@ tri_status agent_start(struct agent *a, int place) {
 }
 
 tri_status agent_start_all(struct agent *a) {
-    const struct crew_head *h = a->head;
+    const struct crew_setup *s = &a->head->setup;
     tri_status status = TRI_OK;
-    for (int i = 0; i < h->places; i++)
-        atomic_store(&a->head->worker[i].core, i < h->workers ? i * h->threads : -1);
-    for (int i = 0; i < h->workers + h->spares && !status; i++) status = agent_start(a, i);
+    for (int i = 0; i < s->places; i++)
+        atomic_store(&a->head->worker[i].core, i < s->workers ? i * s->threads : -1);
+    for (int i = 0; i < s->workers + s->spares && !status; i++) status = agent_start(a, i);
     return status;
 }
 
@@ -206,14 +206,14 @@ void agent_kill(const struct agent *a, int place) {
 }
 
 static int find_empty(const struct agent *a) {
-    for (int i = 0; i < a->head->places; i++)
+    for (int i = 0; i < a->head->setup.places; i++)
         if (!a->process[i].pid) return i;
     return -1;
 }
 
 /* -1: the worker that had it could not be started again. */
 static int holder_of_rank(const struct agent *a, int rank) {
-    for (int i = 0; i < a->head->places; i++)
+    for (int i = 0; i < a->head->setup.places; i++)
         if (a->process[i].pid && atomic_load(&a->head->worker[i].rank) == rank) return i;
     return -1;
 }
@@ -242,8 +242,8 @@ void agent_fail(struct agent *a, const char *why) {
 
 void agent_kill_all(struct agent *a) {
     a->stopped = true;
-    for (int i = 0; a->process && i < a->head->places; i++) agent_kill(a, i);
-    for (int i = 0; a->process && i < a->head->places; i++) {
+    for (int i = 0; a->process && i < a->head->setup.places; i++) agent_kill(a, i);
+    for (int i = 0; a->process && i < a->head->setup.places; i++) {
         if (!a->process[i].pid) continue;
         waitpid(a->process[i].pid, NULL, 0);
         a->process[i].pid = 0;
@@ -263,7 +263,7 @@ static void keep_reporter(struct agent *a, int wanted) {
 }
 
 static bool any_worker_leaves(const struct agent *a) {
-    for (int i = 0; i < a->head->places; i++)
+    for (int i = 0; i < a->head->setup.places; i++)
         if (a->process[i].pid && atomic_load(&a->head->worker[i].leave)) return true;
     return false;
 }
@@ -272,7 +272,7 @@ static void scale(struct agent *a, int now, int wanted) {
     struct crew_head *h = a->head;
     agent_print(a, "scaling from %d to %d workers", now, wanted);
     keep_reporter(a, wanted);
-    for (int i = 0; i < h->places && wanted < now; i++)
+    for (int i = 0; i < h->setup.places && wanted < now; i++)
         if (atomic_load(&h->worker[i].rank) >= wanted) {
             atomic_store(&h->worker[i].leave, 1);
             atomic_store(&h->worker[i].rank, -1);
@@ -282,7 +282,7 @@ static void scale(struct agent *a, int now, int wanted) {
         int place = find_empty(a);
         if (place < 0) break;
         atomic_store(&h->worker[place].rank, rank);
-        atomic_store(&h->worker[place].core, rank * h->threads);
+        atomic_store(&h->worker[place].core, rank * h->setup.threads);
         if (agent_start(a, place)) agent_print(a, "%s", tri_message());
     }
     crew_notify(a->head);
@@ -290,7 +290,7 @@ static void scale(struct agent *a, int now, int wanted) {
 
 /* For measurements of how long a replacement takes. */
 void agent_log_first_lanes(struct agent *a) {
-    for (int i = 0; i < a->head->places; i++) {
+    for (int i = 0; i < a->head->setup.places; i++) {
         int64_t when = atomic_load(&a->head->worker[i].first_claimed);
         if (when <= 0) continue;
         log_event(&a->log, LOG_INFO, "rowing", "worker=%d at_ns=%lld", i, (long long)when);
@@ -305,7 +305,7 @@ void agent_scale(struct agent *a) {
     int asked = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
     if (!asked || a->stopped || atomic_load(&h->ending) || !crew_begun(h)) return;
     if (a->automatic || any_worker_leaves(a)) return; /* -n auto finishes first */
-    int wanted = asked > h->most ? h->most : asked;
+    int wanted = asked > h->setup.most ? h->setup.most : asked;
     if (wanted != now) scale(a, now, wanted);
     atomic_compare_exchange_strong(&h->wanted, &asked, 0);
 }

@@ -20,7 +20,7 @@ static void commit(struct worker *c) {
         if (!strcmp(m->output[i].name, "loss")) loss = value[i];
     }
     h->values[k].loss = loss;
-    if (h->until_loss > 0 && !atomic_load(&h->reached) && loss <= h->until_loss) {
+    if (h->setup.until_loss > 0 && !atomic_load(&h->reached) && loss <= h->setup.until_loss) {
         atomic_store(&h->reached_at, base_now());
         atomic_store(&h->reached, c->step);
     }

@@ -71,8 +71,8 @@ static struct worker *worker_of(struct state *w, int who) {
     static struct tree_bucket bucket;
     static int in_bucket, leg;
     static struct worker c;
-    head.places = given.processes;
-    head.audit = 1;
+    head.setup.places = head.setup.place_threads = given.processes;
+    head.setup.audit = 1;
     head.audit_roots = head.audit_legs = 1;
     head.lanes = MOST_LANES;
     for (int i = 0; i < given.processes; i++)
