@@ -20,7 +20,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x43574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x44574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -154,16 +154,20 @@ struct crew_setup {
     char title[128];    /* of the run */
 };
 
+/* What takes long to choose is chosen by one worker for all. Whoever holds the lock reads and
+ * writes it; once it is there, nobody changes it. */
+struct crew_chosen {
+    pthread_mutex_t lock; /* robust */
+    int is_there;
+    char text[CREW_CHOICE];
+};
+
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
     int64_t agent;
     struct crew_setup setup;
-
-    /* What takes long to choose is chosen by one worker for all. */
-    pthread_mutex_t choosing; /* robust */
-    int has_chosen;
-    char choice[CREW_CHOICE];
+    struct crew_chosen chosen;
 
     _Alignas(64) wait_queue event;       /* woken by every change that a thread may wait for */
     _Alignas(64) wait_queue data;        /* the same for samples, and the steps that need them */

@@ -230,20 +230,20 @@ struct crew_size worker_planned(const struct worker *c) {
 }
 
 const char *worker_choice(struct worker *c) {
-    int failed = pthread_mutex_lock(&c->head->choosing);
-    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&c->head->choosing);
+    int failed = pthread_mutex_lock(&c->head->chosen.lock);
+    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&c->head->chosen.lock);
     CHECK(!failed);
-    if (!c->head->has_chosen) return NULL;
-    pthread_mutex_unlock(&c->head->choosing);
-    return c->head->choice;
+    if (!c->head->chosen.is_there) return NULL;
+    pthread_mutex_unlock(&c->head->chosen.lock);
+    return c->head->chosen.text;
 }
 
 void worker_chose(struct worker *c, const char *text) {
-    if (text && strlen(text) < sizeof c->head->choice) {
-        strcpy(c->head->choice, text);
-        c->head->has_chosen = 1;
+    if (text && strlen(text) < sizeof c->head->chosen.text) {
+        strcpy(c->head->chosen.text, text);
+        c->head->chosen.is_there = 1;
     }
-    pthread_mutex_unlock(&c->head->choosing);
+    pthread_mutex_unlock(&c->head->chosen.lock);
 }
 
 int worker_all_threads(const struct worker *c) { return c->head->setup.most * c->threads; }
