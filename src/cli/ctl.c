@@ -74,7 +74,7 @@ static enum outcome ask_pause(struct control *c) {
         after_step(c, "already paused");
         return DONE;
     }
-    atomic_store(&h->paused, 1);
+    atomic_store(&h->asked.paused, 1);
     crew_notify(h);
     return WAITS;
 }
@@ -89,7 +89,7 @@ static enum outcome look_pause(struct control *c) {
     bool late = (double)(v->now - c->asked) > STILL * 1e9;
     if (over(c)) return ended(c);
     const struct crew_head *h = c->look.head;
-    if (!atomic_load(&h->paused)) {
+    if (!atomic_load(&h->asked.paused)) {
         text_add(c->report, "the run has been resumed before it paused");
         return FAILED;
     }
@@ -112,11 +112,11 @@ static enum outcome look_pause(struct control *c) {
 
 static enum outcome ask_resume(struct control *c) {
     struct crew_head *h = c->look.head;
-    if (!atomic_load(&h->paused)) {
+    if (!atomic_load(&h->asked.paused)) {
         after_step(c, "not paused; running");
         return DONE;
     }
-    atomic_store(&h->paused, 0);
+    atomic_store(&h->asked.paused, 0);
     crew_notify(h);
     return WAITS;
 }
@@ -136,7 +136,7 @@ static enum outcome look_resume(struct control *c) {
 /* ---- stop ---- */
 
 static enum outcome ask_stop(struct control *c) {
-    atomic_store(&c->look.head->stop, CREW_STOP_ASKED);
+    atomic_store(&c->look.head->asked.stop, CREW_STOP_ASKED);
     crew_notify(c->look.head);
     return WAITS;
 }
@@ -174,7 +174,7 @@ static enum outcome ask_scale(struct control *c) {
         text_add(c->report, "the run is stopping and cannot be scaled");
         return FAILED;
     }
-    atomic_store(&h->wanted, c->number);
+    atomic_store(&h->asked.wanted, c->number);
     crew_notify(h);
     return WAITS;
 }
@@ -224,7 +224,7 @@ static enum outcome ask_checkpoint(struct control *c) {
         text_add(c->report, "this run writes no checkpoints: start it with --ckpt DIR");
         return FAILED;
     }
-    c->save_asked = atomic_fetch_add(&h->save_asked, 1) + 1;
+    c->save_asked = atomic_fetch_add(&h->asked.saves, 1) + 1;
     crew_notify(h);
     return WAITS;
 }

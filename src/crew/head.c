@@ -38,7 +38,7 @@ void crew_head_begin(struct crew_head *h, const struct crew_size *s) {
                   .places = places, .place_threads = places * s->threads, .cores = host_cores(),
                   .audit = s->audit},
         .set_rate = NAN};
-    atomic_store(&h->ranks, s->workers);
+    atomic_store(&h->workers.ranks, s->workers);
     for (int i = 0; i < places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
 }
 
@@ -49,7 +49,7 @@ bool crew_begun(const struct crew_head *h) {
 void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 int crew_group_of(const struct crew_head *h, int place) {
-    int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->ranks);
+    int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->workers.ranks);
     bool any = h->n_groups > 0 && h->seats > 0 && h->setup.most > 0 && rank >= 0 && rank < ranks;
     return any ? group_of(rank, ranks, h->seats) : -1;
 }
@@ -57,7 +57,7 @@ int crew_group_of(const struct crew_head *h, int place) {
 static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
 
 bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out) {
-    int group = crew_group_of(h, place), ranks = atomic_load(&h->ranks);
+    int group = crew_group_of(h, place), ranks = atomic_load(&h->workers.ranks);
     if (group < 0) return false;
     int groups = group_count(ranks, h->seats), most = h->setup.most;
     int roles = h->seats < most ? h->seats : most;
@@ -91,7 +91,7 @@ const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW
 }
 
 bool crew_crowded(const struct crew_head *h) {
-    int ranks = atomic_load_explicit(&h->ranks, memory_order_relaxed);
+    int ranks = atomic_load_explicit(&h->workers.ranks, memory_order_relaxed);
     return ranks * h->setup.threads > h->setup.cores;
 }
 

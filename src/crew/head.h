@@ -20,7 +20,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x44574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x45574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -162,6 +162,24 @@ struct crew_chosen {
     char text[CREW_CHOICE];
 };
 
+/* Who takes part. The agent alone writes this: after a death, and when the number of workers
+ * changes. All read it at any time. */
+struct crew_workers {
+    _Alignas(64) _Atomic uint32_t epoch; /* counts deaths after their recovery */
+    atomic_int ranks;                    /* workers that take part in a step */
+    atomic_int reporter;                 /* index of the reporter */
+};
+
+/* What is asked of a run that has begun. `trireme ctl` writes this; also the agent, at a signal or
+ * when a measurement ends, and a worker whose output nobody reads (stop alone). The agent acts on
+ * `wanted`, the reporter on the rest, between two steps. */
+struct crew_asked {
+    _Alignas(64) atomic_int paused; /* no step is opened */
+    atomic_int wanted;              /* number of workers; 0: no change */
+    atomic_int stop;                /* enum crew_stop */
+    _Atomic uint32_t saves;         /* counts requests to save */
+};
+
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
@@ -171,11 +189,8 @@ struct crew_head {
 
     _Alignas(64) wait_queue event;       /* woken by every change that a thread may wait for */
     _Alignas(64) wait_queue data;        /* the same for samples, and the steps that need them */
-    _Alignas(64) _Atomic uint32_t epoch; /* counts deaths after their recovery */
-    atomic_int ranks;                    /* workers that take part in a step */
-    atomic_int reporter;                 /* index of the reporter */
-    atomic_int paused;                   /* no step is opened */
-    atomic_int wanted; /* workers that `trireme ctl` asks for; 0: no change */
+    struct crew_workers workers;
+    struct crew_asked asked;
 
     /* The layout of the store. The reporter writes it; other workers compare it with theirs.
      * Offsets count from the end of the head (crew/layout.h). */
@@ -229,12 +244,11 @@ struct crew_head {
     _Atomic uint64_t base;                   /* steps done when the run began */
     atomic_int ending;
     atomic_int keeps; /* the run writes checkpoints */
-    _Atomic uint32_t save_asked, save_answered; /* counts of requests by `trireme ctl` */
+    _Atomic uint32_t save_answered; /* the latest of asked.saves that has been answered */
     _Atomic uint64_t saved;         /* step of the last answer */
     char save_error[CREW_LINE];     /* of the last answer; empty: it was saved */
     _Atomic uint32_t save_failures; /* count */
     char save_failure[CREW_LINE];   /* message of the last */
-    atomic_int stop;                /* enum crew_stop */
     atomic_int closed;  /* the reporter has closed the run: nothing is left to do */
     atomic_int failing; /* 1 + the index of the worker that writes `failure`; 0: none */
     char failure[1024];

@@ -86,7 +86,7 @@ void agent_begin_grace(struct agent *a) {
 
 static void ask_to_stop(struct agent *a, int sig) {
     struct crew_head *h = a->head;
-    if (atomic_load(&h->stop) == CREW_STOP_ASKED) {
+    if (atomic_load(&h->asked.stop) == CREW_STOP_ASKED) {
         agent_print(a, "second signal: the workers are killed and nothing is saved");
         agent_kill_all(a);
         return;
@@ -94,7 +94,7 @@ static void ask_to_stop(struct agent *a, int sig) {
     agent_print(a, "%s: " RUN_ENDS_SOON,
                sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
     log_event(&a->log, LOG_WARNING, "stop", "signal=%d", sig);
-    atomic_store(&h->stop, CREW_STOP_ASKED);
+    atomic_store(&h->asked.stop, CREW_STOP_ASKED);
     agent_begin_grace(a);
 }
 
@@ -132,10 +132,10 @@ static void read_signals(struct agent *a) {
     int no = CREW_STOP_NO;
     while (read(a->signals, &s, sizeof s) == (ssize_t)sizeof s)
         if (s.ssi_signo != SIGCHLD) ask_to_stop(a, (int)s.ssi_signo);
-    if (pipes_closed()) atomic_compare_exchange_strong(&h->stop, &no, CREW_STOP_UNREAD);
-    if (!atomic_load(&h->stop) || a->stop_deadline) return;
+    if (pipes_closed()) atomic_compare_exchange_strong(&h->asked.stop, &no, CREW_STOP_UNREAD);
+    if (!atomic_load(&h->asked.stop) || a->stop_deadline) return;
     agent_begin_grace(a); /* something other than ask_to_stop has set `stop` */
-    if (atomic_load(&h->stop) == CREW_STOP_UNREAD)
+    if (atomic_load(&h->asked.stop) == CREW_STOP_UNREAD)
         agent_print(a, RUN_IS_UNREAD);
     else if (!a->timed)
         agent_print(a, "asked to stop: the run ends after the current step");

@@ -11,7 +11,7 @@
 static void set_ranks(struct agent *a, int ranks) {
     struct crew_head *h = a->head;
     for (int i = 0; i < h->setup.workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
-    atomic_store(&h->ranks, ranks);
+    atomic_store(&h->workers.ranks, ranks);
     crew_notify(a->head);
 }
 
@@ -66,7 +66,7 @@ void agent_choose_workers(struct agent *a) {
     uint64_t done = atomic_load(&h->committed);
     if (!a->automatic || a->stopped || !crew_begun(h)) return;
     if (a->died) { /* ranks and the reporter may have moved */
-        int ranks = atomic_load(&h->ranks);
+        int ranks = atomic_load(&h->workers.ranks);
         agent_print(a, "-n auto: a worker has died before the measurement was finished: the number "
                     "of workers stays %d", ranks);
         a->automatic = false;

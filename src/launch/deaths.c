@@ -92,10 +92,10 @@ static void replace(struct agent *a, int place) {
         atomic_store(&s->rank, rank);
         log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
     }
-    if (atomic_load(&h->reporter) == place) {
+    if (atomic_load(&h->workers.reporter) == place) {
         int next = spare >= 0 ? spare : find_ready(a, false);
         if (next >= 0) {
-            atomic_store(&h->reporter, next);
+            atomic_store(&h->workers.reporter, next);
             log_event(&a->log, LOG_INFO, "reporter", "worker=%d", next);
         }
     }
@@ -156,7 +156,7 @@ static void restart_run(struct agent *a) {
 /* Before the first step nothing is lost by restarting the run; this is necessary if the reporter
  * died, because it may have been laying out the store or loading weights. */
 static void restart_before_first_step(struct agent *a, int place) {
-    if (atomic_load(&a->head->reporter) == place)
+    if (atomic_load(&a->head->workers.reporter) == place)
         restart_run(a);
     else if (agent_start(a, place))
         agent_print(a, "%s", tri_message());
@@ -200,7 +200,7 @@ static void recover(struct agent *a, int place) {
     }
     a->died |= crew_begun(h);
     if (crew_begun(h)) replace(a, place); /* else see restart_before_first_step */
-    atomic_fetch_add(&h->epoch, 1);
+    atomic_fetch_add(&h->workers.epoch, 1);
     crew_notify(a->head);
     double after = p->died ? (double)(base_now() - p->died) / 1e6 : 0;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
@@ -258,11 +258,11 @@ static void restart(struct agent *a, int place, int status, enum cause cause) {
     if (!crew_begun(h)) {
         restart_before_first_step(a, place);
     } else if (atomic_load(&h->ending) &&
-               (atomic_load(&h->reporter) != place || atomic_load(&h->closed))) {
+               (atomic_load(&h->workers.reporter) != place || atomic_load(&h->closed))) {
         return; /* the others end the run; a dead reporter is replaced for that */
     } else if (agent_start(a, place)) {
         agent_print(a, "%s; the others continue without it", tri_message());
-        if (atomic_load(&h->reporter) == place) agent_end_now(a, 1);
+        if (atomic_load(&h->workers.reporter) == place) agent_end_now(a, 1);
     }
 }
 
@@ -274,7 +274,7 @@ static bool ends_early(struct agent *a, int place, int status) {
     const struct crew_head *h = a->head;
     if (!WIFEXITED(status) || crew_begun(h)) return false;
     int code = WEXITSTATUS(status);
-    if (atomic_load(&h->reporter) != place && code && code != 127) {
+    if (atomic_load(&h->workers.reporter) != place && code && code != 127) {
         a->process[place].pid = 0;
         atomic_store(&a->head->worker[place].state, CREW_EMPTY);
         if (a->early_exit_deadline) return true;
@@ -326,7 +326,7 @@ static void process_ended(struct agent *a, int place, int status) {
     if (!recovery_map(&a->recovery)) /* else recover_from reports the failure */
         recovery_of_samples(&a->recovery, place);
     if (!p->dead && atomic_load(&w->state) == CREW_LEFT) {
-        if (atomic_load(&a->head->reporter) == place)
+        if (atomic_load(&a->head->workers.reporter) == place)
             a->reporter_code = WIFEXITED(status) ? WEXITSTATUS(status) : !a->launch->ends_with_run;
         log_event(&a->log, LOG_INFO, "left", "worker=%d", place);
         if (WIFSIGNALED(status) && !a->launch->ends_with_run)

@@ -176,10 +176,10 @@ static enum look_state state_of(const struct crew_head *h, const struct look_vie
         break;
     }
     if (!alive) return LOOK_LOST;
-    if (atomic_load(&h->stop)) return LOOK_STOPPING;
+    if (atomic_load(&h->asked.stop)) return LOOK_STOPPING;
     bool ready = v->reporter >= 0 && v->reporter < v->places &&
                  atomic_load(&h->worker[v->reporter].state) == CREW_READY;
-    bool paused = atomic_load(&h->paused);
+    bool paused = atomic_load(&h->asked.paused);
     if (!v->opened && !(ready && paused)) return LOOK_STARTING;
     if (!paused) return LOOK_RUNNING;
     return v->opened > v->committed ? LOOK_PAUSING : LOOK_PAUSED;
@@ -247,10 +247,10 @@ void look_at(const struct look *l, struct look_view *v) {
         .now = base_now(), .closed = atomic_load(&h->closed), .opened = atomic_load(&h->opened),
         .committed = atomic_load(&h->committed), .total = atomic_load(&h->total),
         .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->batch,
-        .lanes = h->lanes, .stages = h->legs.stages, .ranks = atomic_load(&h->ranks),
-        .wanted = atomic_load(&h->wanted),
-        .most = h->setup.most, .spares = h->setup.spares, .reporter = atomic_load(&h->reporter),
-        .deaths = atomic_load(&h->epoch)};
+        .lanes = h->lanes, .stages = h->legs.stages, .ranks = atomic_load(&h->workers.ranks),
+        .reporter = atomic_load(&h->workers.reporter), .wanted = atomic_load(&h->asked.wanted),
+        .most = h->setup.most, .spares = h->setup.spares,
+        .deaths = atomic_load(&h->workers.epoch)};
     v->threads = within(h->setup.threads, 1, CREW_MOST_THREADS);
     v->places = within(h->setup.places, 0, CREW_MOST_WORKERS);
     if (v->places > CREW_MOST_THREADS / v->threads) v->places = CREW_MOST_THREADS / v->threads;

@@ -118,7 +118,7 @@ static void log_waits(struct agent *a) {
 /* Grows with all work that is done for a step. */
 static uint64_t work_done(const struct agent *a) {
     const struct crew_head *h = a->head;
-    uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->epoch);
+    uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->workers.epoch);
     for (int i = 0; i < h->setup.place_threads; i++) {
         const struct crew_thread *thread = &h->thread[i];
         sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) +
@@ -132,7 +132,8 @@ static uint64_t work_done(const struct agent *a) {
 static bool all_wait(const struct agent *a, double *passed) {
     const struct crew_head *h = a->head;
     bool any_worker = false;
-    bool open = atomic_load(&h->opened) > atomic_load(&h->committed) || !atomic_load(&h->paused);
+    bool open = !atomic_load(&h->asked.paused) ||
+                atomic_load(&h->opened) > atomic_load(&h->committed);
     if (!open || !crew_begun(h) || atomic_load(&h->ending)) return false;
     for (int i = 0; i < h->setup.places; i++)
         for (int t = 0; a->process[i].pid && t < h->setup.threads; t++) {

@@ -49,5 +49,5 @@ void agent_time(struct agent *a) {
     bool enough = t->steps ? steps >= t->steps : passed >= t->seconds && steps >= 3;
     if (!enough || (t->until_loss > 0 && t->loss_seconds <= 0 && !t->steps)) return;
     a->timed = t->known = true;
-    atomic_store(&a->head->stop, CREW_STOP_ASKED);
+    atomic_store(&a->head->asked.stop, CREW_STOP_ASKED);
 }

@@ -121,7 +121,7 @@ static void become_worker(const struct agent *a, int place, int output, char **e
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != agent) _exit(127);
-    bool reports = atomic_load(&a->head->reporter) == place;
+    bool reports = atomic_load(&a->head->workers.reporter) == place;
     if (reports || output >= 0) {
         dup2(reports ? a->output[0] : output, STDOUT_FILENO);
         dup2(reports ? a->output[1] : output, STDERR_FILENO);
@@ -255,7 +255,7 @@ void agent_kill_all(struct agent *a) {
 
 /* The reporter stays, because it may be writing; it swaps its rank with that of rank 0. */
 static void keep_reporter(struct agent *a, int wanted) {
-    struct crew_worker *w = &a->head->worker[atomic_load(&a->head->reporter)];
+    struct crew_worker *w = &a->head->worker[atomic_load(&a->head->workers.reporter)];
     int rank = atomic_load(&w->rank), first = holder_of_rank(a, 0);
     if (rank < wanted) return;
     if (first >= 0) atomic_store(&a->head->worker[first].rank, rank);
@@ -277,7 +277,7 @@ static void scale(struct agent *a, int now, int wanted) {
             atomic_store(&h->worker[i].leave, 1);
             atomic_store(&h->worker[i].rank, -1);
         }
-    atomic_store(&h->ranks, wanted);
+    atomic_store(&h->workers.ranks, wanted);
     for (int rank = now; rank < wanted; rank++) {
         int place = find_empty(a);
         if (place < 0) break;
@@ -302,10 +302,10 @@ void agent_log_first_lanes(struct agent *a) {
  * left, because there are places and slots for at most `most` workers. */
 void agent_scale(struct agent *a) {
     struct crew_head *h = a->head;
-    int asked = atomic_load(&h->wanted), now = atomic_load(&h->ranks);
+    int asked = atomic_load(&h->asked.wanted), now = atomic_load(&h->workers.ranks);
     if (!asked || a->stopped || atomic_load(&h->ending) || !crew_begun(h)) return;
     if (a->automatic || any_worker_leaves(a)) return; /* -n auto finishes first */
     int wanted = asked > h->setup.most ? h->setup.most : asked;
     if (wanted != now) scale(a, now, wanted);
-    atomic_compare_exchange_strong(&h->wanted, &asked, 0);
+    atomic_compare_exchange_strong(&h->asked.wanted, &asked, 0);
 }

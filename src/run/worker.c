@@ -260,7 +260,7 @@ int worker_processes(const struct worker *c) {
 struct crew_worker *worker_self(const struct worker *c) { return &c->head->worker[c->place]; }
 
 int worker_rank(const struct worker *c) { return atomic_load(&worker_self(c)->rank); }
-int worker_size(const struct worker *c) { return atomic_load(&c->head->ranks); }
+int worker_size(const struct worker *c) { return atomic_load(&c->head->workers.ranks); }
 
 /* Until now they went to the worker's file. */
 void worker_redirect_output(struct worker *c) {
@@ -280,5 +280,5 @@ void worker_select_executable(struct worker *c, tri_run *run, uint64_t step) {
 }
 
 bool worker_reports(const struct worker *c) {
-    return atomic_load(&c->head->reporter) == c->place;
+    return atomic_load(&c->head->workers.reporter) == c->place;
 }

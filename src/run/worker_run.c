@@ -86,7 +86,9 @@ static void begin_at(tri_run *run) {
     worker_begin_at(run->worker, run->done);
 }
 
-static bool saw_deaths(const tri_run *run) { return atomic_load(&run->worker->head->epoch); }
+static bool saw_deaths(const tri_run *run) {
+    return atomic_load(&run->worker->head->workers.epoch);
+}
 
 static void save_failed(tri_run *run, const char *message) {
     worker_save_failed(run->worker, message);

@@ -205,7 +205,7 @@ static bool something_to_do(void *arg) {
     return (is_open(c) && takes_part(c) && atomic_load(&h->opened) != c->step) ||
            atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave) ||
            worker_evaluation_waits(arg) ||
-           (worker_reports(c) && (!atomic_load(&h->paused) || atomic_load(&h->stop) ||
+           (worker_reports(c) && (!atomic_load(&h->asked.paused) || atomic_load(&h->asked.stop) ||
                                   (c->run->options.ckpt && worker_save_asked(c))));
 }
 
@@ -226,9 +226,9 @@ static bool open_next(struct worker *c, tri_run *run) {
         worker_fail(c, tri_message());
     else if ((int64_t)committed >= run->total || policy_stops(run->policy))
         end_run(c, CREW_FINISHED);
-    else if (atomic_load(&h->stop) || run_is_late(run))
+    else if (atomic_load(&h->asked.stop) || run_is_late(run))
         end_run(c, CREW_STOPPED);
-    else if (!atomic_load(&h->paused))
+    else if (!atomic_load(&h->asked.paused))
         open_step(c, run, committed + 1);
     return !atomic_load(&h->ending);
 }
@@ -313,11 +313,11 @@ int64_t worker_base(const struct worker *c) { return (int64_t)atomic_load(&c->he
 
 void worker_note_unread(struct worker *c) {
     int no = CREW_STOP_NO;
-    if (atomic_compare_exchange_strong(&c->head->stop, &no, CREW_STOP_UNREAD))
+    if (atomic_compare_exchange_strong(&c->head->asked.stop, &no, CREW_STOP_UNREAD))
         crew_notify(c->head);
 }
 
-bool worker_asked_to_end(const struct worker *c) { return atomic_load(&c->head->stop); }
+bool worker_asked_to_end(const struct worker *c) { return atomic_load(&c->head->asked.stop); }
 
 /* There are two states, written in turn: a death leaves the previous one. */
 void worker_set_policy(struct worker *c, const struct policy_state *is) {
@@ -328,7 +328,7 @@ void worker_set_policy(struct worker *c, const struct policy_state *is) {
 }
 
 uint32_t worker_save_asked(const struct worker *c) {
-    uint32_t asked = atomic_load(&c->head->save_asked);
+    uint32_t asked = atomic_load(&c->head->asked.saves);
     return asked == atomic_load(&c->head->save_answered) ? 0 : asked;
 }
 
