@@ -50,8 +50,9 @@ void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 int crew_group_of(const struct crew_head *h, int place) {
     int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->workers.ranks);
-    bool any = h->n_groups > 0 && h->seats > 0 && h->setup.most > 0 && rank >= 0 && rank < ranks;
-    return any ? group_of(rank, ranks, h->seats) : -1;
+    int seats = h->layout.n_groups > 0 ? h->layout.seats : 0;
+    bool any = seats > 0 && h->setup.most > 0 && rank >= 0 && rank < ranks;
+    return any ? group_of(rank, ranks, seats) : -1;
 }
 
 static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
@@ -59,14 +60,14 @@ static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
 bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out) {
     int group = crew_group_of(h, place), ranks = atomic_load(&h->workers.ranks);
     if (group < 0) return false;
-    int groups = group_count(ranks, h->seats), most = h->setup.most;
-    int roles = h->seats < most ? h->seats : most;
+    int groups = group_count(ranks, h->layout.seats), most = h->setup.most;
+    int roles = h->layout.seats < most ? h->layout.seats : most;
     int begin = share_begin(group, groups, ranks);
     int members = share_begin(group + 1, groups, ranks) - begin;
     int member = atomic_load(&h->worker[place].rank) - begin;
     *out = (struct crew_seats){
-        group, share_begin(share_begin(member, members, roles), roles, h->seats),
-        share_begin(share_begin(member + 1, members, roles), roles, h->seats) - 1};
+        group, share_begin(share_begin(member, members, roles), roles, h->layout.seats),
+        share_begin(share_begin(member + 1, members, roles), roles, h->layout.seats) - 1};
     return true;
 }
 
@@ -74,9 +75,9 @@ const char *crew_name_leg(const struct crew_head *h, const struct crew_thread *t
                           char text[LEG_TEXT + 1]) {
     int leg = atomic_load(&t->leg);
     *text = 0;
-    if (leg < 0 || leg >= h->legs.n || h->legs.stages < 1) return text;
+    if (leg < 0 || leg >= h->layout.legs.n || h->layout.legs.stages < 1) return text;
     *text = ' ';
-    legs_name(&h->legs, leg, text + 1);
+    legs_name(&h->layout.legs, leg, text + 1);
     return text;
 }
 

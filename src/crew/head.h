@@ -20,7 +20,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x45574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x46574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -180,22 +180,13 @@ struct crew_asked {
     _Atomic uint32_t saves;         /* counts requests to save */
 };
 
-struct crew_head {
-    uint64_t magic;
-    uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
-    int64_t agent;
-    struct crew_setup setup;
-    struct crew_chosen chosen;
-
-    _Alignas(64) wait_queue event;       /* woken by every change that a thread may wait for */
-    _Alignas(64) wait_queue data;        /* the same for samples, and the steps that need them */
-    struct crew_workers workers;
-    struct crew_asked asked;
-
-    /* The layout of the store. The reporter writes it; other workers compare it with theirs.
-     * Offsets count from the end of the head (crew/layout.h). */
+/* The layout of the store. The reporter writes it once, then sets `published`; other workers
+ * compare it with theirs, and the agent frees what a dead worker held by it. The agent clears the
+ * first two words if the run starts again before its first step. Offsets count from the end of the
+ * head (crew/layout.h). */
+struct crew_layout {
     _Alignas(64) atomic_int checked; /* the memory of all workers fits the limit */
-    atomic_int layout_published;              /* the layout is published */
+    atomic_int published;            /* all that follows is there */
     _Atomic int64_t planned;         /* bytes of all workers together; 0: not known yet */
     uint8_t digest[32];              /* of everything that must be the same in all workers */
     uint64_t store_bytes;
@@ -210,7 +201,6 @@ struct crew_head {
             int boards;  /* index of the first bucket's board in the table of boards */
         } tree[2];
     } shape[CREW_MOST_SHAPES];
-    int shape_of[2]; /* index of the shape of even and odd steps, set before they are opened */
     struct {
         int nodes;      /* of all shapes and buckets */
         uint64_t words; /* offset */
@@ -234,6 +224,22 @@ struct crew_head {
     uint64_t results; /* of even and odd steps, see crew_results */
     int n_results;    /* outputs of the network */
     int64_t batch;
+};
+
+struct crew_head {
+    uint64_t magic;
+    uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
+    int64_t agent;
+    struct crew_setup setup;
+    struct crew_chosen chosen;
+
+    _Alignas(64) wait_queue event;       /* woken by every change that a thread may wait for */
+    _Alignas(64) wait_queue data;        /* the same for samples, and the steps that need them */
+    struct crew_workers workers;
+    struct crew_asked asked;
+
+    struct crew_layout layout;
+    int shape_of[2]; /* index of the shape of even and odd steps, set before they are opened */
     _Atomic int64_t leg_time[LEGS_MOST]; /* average time of a leg; 0: not known */
 
     /* The course of the run. */

@@ -14,17 +14,17 @@ static inline size_t crew_head_bytes(void) {
 }
 
 static inline struct undo *crew_undo(const struct crew_head *h, char *base, int thread) {
-    return (struct undo *)(base + h->undo + h->undo_bytes * (uint64_t)thread);
+    return (struct undo *)(base + h->layout.undo + h->layout.undo_bytes * (uint64_t)thread);
 }
 
 static inline struct group crew_group(struct crew_head *h, char *base, int number) {
-    char *at = base + h->groups + h->group_bytes * (uint64_t)number;
+    char *at = base + h->layout.groups + h->layout.group_bytes * (uint64_t)number;
     return (struct group){(struct crew_group *)at, number, h->place, h->setup.places};
 }
 
 /* By output: its value in the step, if it is a single number. */
 static inline double *crew_results(const struct crew_head *h, char *base, uint64_t step) {
-    return (double *)(base + h->results) + step % 2 * (uint64_t)h->n_results;
+    return (double *)(base + h->layout.results) + step % 2 * (uint64_t)h->layout.n_results;
 }
 
 /* Audits: a word for each leg of each lane says who audits it; after them, for each thread and
@@ -36,13 +36,14 @@ static inline uint64_t crew_audit_bytes(int lanes, int legs, int all_threads, in
 
 static inline claim_word *crew_audit_word(const struct crew_head *h, char *base, int leg,
                                           int lane) {
-    return (claim_word *)(base + h->audits) + leg * h->lanes + lane;
+    return (claim_word *)(base + h->layout.audits) + leg * h->layout.lanes + lane;
 }
 
 static inline uint64_t *crew_audit_sums(const struct crew_head *h, char *base, int thread,
                                         int lane) {
-    return (uint64_t *)(base + h->audits) + h->audit_legs * h->lanes +
-           ((size_t)thread * (size_t)h->lanes + (size_t)lane) * (size_t)h->audit_roots;
+    const struct crew_layout *l = &h->layout;
+    return (uint64_t *)(base + l->audits) + l->audit_legs * l->lanes +
+           ((size_t)thread * (size_t)l->lanes + (size_t)lane) * (size_t)l->audit_roots;
 }
 
 #endif

@@ -205,7 +205,7 @@ static int supervise(struct agent *a) {
 
 static int print_audit(struct agent *a, int code) {
     unsigned long long n = atomic_load(&a->head->audited);
-    const char *what = a->head->audit_legs > 1 ? "leg" : "lane";
+    const char *what = a->head->layout.audit_legs > 1 ? "leg" : "lane";
     if (a->launch->audit > 0 && !code && n)
         agent_print(a, "audit: %llu %s%s computed twice, bit for bit the same", n, what,
                     n == 1 ? " was" : "s were");

@@ -102,7 +102,7 @@ static void count_fault(struct agent *a, int place, int n) {
 static void count_oom_death(struct agent *a, int place, int n) {
     char why[512], plan[64] = "";
     struct host h;
-    int64_t planned = atomic_load(&a->head->planned);
+    int64_t planned = atomic_load(&a->head->layout.planned);
     if (n < MOST_FAULTS) return;
     host_read("", &h);
     if (planned) base_format(plan, sizeof plan, ", the plan is %.1f MiB", mib(planned));

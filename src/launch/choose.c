@@ -52,7 +52,7 @@ static void decide(struct agent *a) {
 
 /* More workers would have nothing to do. */
 static int most_useful(const struct crew_head *h) {
-    return h->lanes * (h->n_groups ? h->seats : 1);
+    return h->layout.lanes * (h->layout.n_groups ? h->layout.seats : 1);
 }
 
 static int next_fewer(const struct agent *a, int ranks) {

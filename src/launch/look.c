@@ -133,8 +133,8 @@ bool look_alive(const struct look *l) { return holds_store(l->pid, l->fd); }
 /* Copied rather than mapped, because an agent that restarts its run truncates the store. */
 static void read_names(struct look *l) {
     const struct crew_head *h = l->head;
-    uint64_t store = h->store_bytes, at = h->names;
-    int n = h->n_items;
+    uint64_t store = h->layout.store_bytes, at = h->layout.names;
+    int n = h->layout.n_items;
     if (n < 1 || n > MOST_NAMES || at > store || store - at < (uint64_t)n * CREW_NAME) return;
     char *names = malloc((size_t)n * CREW_NAME);
     if (names && read_at(l->store, names, (size_t)n * CREW_NAME, crew_head_bytes() + at)) {
@@ -147,7 +147,7 @@ static void read_names(struct look *l) {
 
 /* The name of the operator with this number; empty if unknown. */
 static const char *look_name(struct look *l, int item) {
-    if (!atomic_load(&l->head->layout_published) || item < 0) return "";
+    if (!atomic_load(&l->head->layout.published) || item < 0) return "";
     if (!l->names) read_names(l);
     if (item >= l->n_names) return "";
     char *name = l->names + (size_t)item * CREW_NAME;
@@ -246,16 +246,17 @@ void look_at(const struct look *l, struct look_view *v) {
     *v = (struct look_view){
         .now = base_now(), .closed = atomic_load(&h->closed), .opened = atomic_load(&h->opened),
         .committed = atomic_load(&h->committed), .total = atomic_load(&h->total),
-        .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->batch,
-        .lanes = h->lanes, .stages = h->legs.stages, .ranks = atomic_load(&h->workers.ranks),
+        .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->layout.batch,
+        .lanes = h->layout.lanes, .stages = h->layout.legs.stages,
+        .ranks = atomic_load(&h->workers.ranks),
         .reporter = atomic_load(&h->workers.reporter), .wanted = atomic_load(&h->asked.wanted),
         .most = h->setup.most, .spares = h->setup.spares,
         .deaths = atomic_load(&h->workers.epoch)};
     v->threads = within(h->setup.threads, 1, CREW_MOST_THREADS);
     v->places = within(h->setup.places, 0, CREW_MOST_WORKERS);
     if (v->places > CREW_MOST_THREADS / v->threads) v->places = CREW_MOST_THREADS / v->threads;
-    if (h->n_groups > 0 && h->seats > 0 && v->ranks > 0)
-        v->replicas = group_count(v->ranks, h->seats);
+    if (h->layout.n_groups > 0 && h->layout.seats > 0 && v->ranks > 0)
+        v->replicas = group_count(v->ranks, h->layout.seats);
     v->state = state_of(h, v, alive);
     v->loss = loss_of(h, v->committed);
     copy_text(v->title, h->setup.title, sizeof v->title);

@@ -8,27 +8,27 @@
 
 #include "crew/layout.h"
 
-static const struct crew_board *boards_at(const struct crew_head *h, const char *at, int shape,
+static const struct crew_board *boards_at(const struct crew_layout *l, const char *at, int shape,
                                           int phase) {
-    return (const struct crew_board *)(at + h->boards) + h->shape[shape].tree[phase].boards;
+    return (const struct crew_board *)(at + l->boards) + l->shape[shape].tree[phase].boards;
 }
 
 static tri_status bind_boards(struct recovery *r, int shape, char *at) {
-    const struct crew_head *h = r->head;
+    const struct crew_layout *l = &r->head->layout;
     for (int k = 0; k < 2; k++) {
         struct lane_tree *tree = &r->tree[shape][k];
-        int n = h->shape[shape].tree[k].buckets;
-        const struct crew_board *where = boards_at(h, at, shape, k);
-        claim_word *all = (claim_word *)(at + h->tree[k].words);
+        int n = l->shape[shape].tree[k].buckets;
+        const struct crew_board *where = boards_at(l, at, shape, k);
+        claim_word *all = (claim_word *)(at + l->tree[k].words);
         if (!n) continue;
-        tri_status status =
-            lane_tree_make(h->shape[shape].lanes, k ? h->shape[shape].levels : 0, tree);
+        int levels = k ? l->shape[shape].levels : 0;
+        tri_status status = lane_tree_make(l->shape[shape].lanes, levels, tree);
         struct board *board = r->board[shape][k] = calloc((size_t)n, sizeof *board);
         if (!status && !board) status = base_no_memory("boards");
         if (status) return status;
         for (int b = 0; b < n; b++) {
-            const struct board_words words = {all, all + h->tree[k].nodes + where[b].slot,
-                                              h->tree[k].nodes, where[b].slots};
+            const struct board_words words = {all, all + l->tree[k].nodes + where[b].slot,
+                                              l->tree[k].nodes, where[b].slots};
             board_bind(&board[b], tree, &words, where[b].first, 1);
         }
     }
@@ -45,14 +45,14 @@ static void free_boards(struct recovery *r) {
 }
 
 tri_status recovery_map(struct recovery *r) {
-    struct crew_head *h = r->head;
-    if (r->base || !atomic_load(&h->layout_published)) return TRI_OK;
-    r->bytes = h->store_bytes;
+    const struct crew_layout *l = &r->head->layout;
+    if (r->base || !atomic_load(&l->published)) return TRI_OK;
+    r->bytes = l->store_bytes;
     char *at = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd,
                     (off_t)crew_head_bytes());
     if (at == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
     tri_status status = TRI_OK;
-    for (int i = 0; i < h->n_shapes && !status; i++) status = bind_boards(r, i, at);
+    for (int i = 0; i < l->n_shapes && !status; i++) status = bind_boards(r, i, at);
     if (status) {
         munmap(at, r->bytes);
         free_boards(r);
@@ -70,14 +70,16 @@ void recovery_unmap(struct recovery *r) {
 
 /* On the boards of all shapes: the thread may have held slots in an earlier step. */
 static void recover_boards(struct recovery *r, uint64_t step, int thread) {
-    for (int i = 0; i < r->head->n_shapes; i++)
+    const struct crew_layout *l = &r->head->layout;
+    for (int i = 0; i < l->n_shapes; i++)
         for (int k = 0; k < 2; k++)
-            for (int b = 0; b < r->head->shape[i].tree[k].buckets; b++)
+            for (int b = 0; b < l->shape[i].tree[k].buckets; b++)
                 board_recover(&r->board[i][k][b], (uint32_t)step, thread);
 }
 
 void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
+    const struct crew_layout *l = &h->layout;
     uint64_t opened = atomic_load(&h->opened);
     int writer = place + 1;
     if (!atomic_load(&h->ending)) atomic_compare_exchange_strong(&h->failing, &writer, 0);
@@ -87,33 +89,33 @@ void recovery_of(struct recovery *r, int place) {
         atomic_store(&h->thread[thread].again, 0); /* others may repeat that lane */
         recover_boards(r, opened, thread);
         if (h->setup.audit > 0)
-            claim_forget(crew_audit_word(h, r->base, 0, 0), h->audit_legs * h->lanes, thread);
-        tasks_recover((claim_word *)(r->base + h->tasks), h->n_tasks, thread,
+            claim_forget(crew_audit_word(h, r->base, 0, 0), l->audit_legs * l->lanes, thread);
+        tasks_recover((claim_word *)(r->base + l->tasks), l->n_tasks, thread,
                       crew_undo(h, r->base, thread), r->base);
     }
     if (!r->base) return;
-    claim_forget((claim_word *)(r->base + h->fills), h->n_fills, place);
-    claim_forget((claim_word *)(r->base + h->evaluation), h->n_batches, place);
+    claim_forget((claim_word *)(r->base + l->fills), l->n_fills, place);
+    claim_forget((claim_word *)(r->base + l->evaluation), l->n_batches, place);
 }
 
 void recovery_of_samples(struct recovery *r, int place) {
-    if (r->base)
-        claim_forget((claim_word *)(r->base + r->head->loads), r->head->n_loads, place);
+    const struct crew_layout *l = &r->head->layout;
+    if (r->base) claim_forget((claim_word *)(r->base + l->loads), l->n_loads, place);
     wait_wake(&r->head->data);
 }
 
 const char *recovery_name(const struct recovery *r, int item) {
-    if (!r->base || item < 0 || item >= r->head->n_items) return "";
-    return r->base + r->head->names + (size_t)item * CREW_NAME;
+    if (!r->base || item < 0 || item >= r->head->layout.n_items) return "";
+    return r->base + r->head->layout.names + (size_t)item * CREW_NAME;
 }
 
 int recovery_leg(const struct recovery *r, int shape, int phase, int bucket) {
-    return boards_at(r->head, r->base, shape, phase)[bucket].leg;
+    return boards_at(&r->head->layout, r->base, shape, phase)[bucket].leg;
 }
 
 int64_t recovery_slowest(const struct recovery *r, int item) {
-    if (!r->base || item < 0 || item >= r->head->n_items) return 0;
-    return atomic_load(&((_Atomic int64_t *)(r->base + r->head->slowest))[item]);
+    if (!r->base || item < 0 || item >= r->head->layout.n_items) return 0;
+    return atomic_load(&((_Atomic int64_t *)(r->base + r->head->layout.slowest))[item]);
 }
 
 static void add_words(struct text *t, const char *what, claim_word *word, int n) {
@@ -125,6 +127,7 @@ static void add_words(struct text *t, const char *what, claim_word *word, int n)
 }
 
 void recovery_log(const struct recovery *r, struct log *log) {
+    const struct crew_layout *l = &r->head->layout;
     struct text t = {0};
     if (!r->base) return;
     int shape = r->head->shape_of[atomic_load(&r->head->opened) % 2];
@@ -133,10 +136,10 @@ void recovery_log(const struct recovery *r, struct log *log) {
         if (!b) continue;
         add_words(&t, k ? "lanes" : "counts", b->all, b->n_all);
         const claim_word *printed = NULL; /* buckets of similar sizes are neighbours, mostly */
-        for (int i = 0; i < r->head->shape[shape].tree[k].buckets; printed = b[i++].slot)
+        for (int i = 0; i < l->shape[shape].tree[k].buckets; printed = b[i++].slot)
             if (b[i].slot != printed) add_words(&t, "slots", b[i].slot, b[i].n_slots);
     }
-    add_words(&t, "tasks", (claim_word *)(r->base + r->head->tasks), r->head->n_tasks);
+    add_words(&t, "tasks", (claim_word *)(r->base + l->tasks), l->n_tasks);
     log_event(log, LOG_ERROR, "board", "words=%s", t.data ? t.data : "");
     text_free(&t);
 }

@@ -19,13 +19,14 @@ static void add_owner(const struct agent *a, const struct claim *c, struct text 
 /* The first lane that somebody has claimed; if there is none, the first that is not over. */
 static void add_lane(const struct agent *a, int phase, struct text *out) {
     const struct crew_head *h = a->head;
+    const struct crew_layout *l = &h->layout;
     const struct recovery *r = &a->recovery;
     uint64_t step = atomic_load(&h->opened);
     int shape = h->shape_of[step % 2], found = -1, of = -1;
     struct claim is = {.state = CLAIM_DONE};
-    for (int b = 0; b < h->shape[shape].tree[phase].buckets; b++) {
+    for (int b = 0; b < l->shape[shape].tree[phase].buckets; b++) {
         int leg = recovery_leg(r, shape, phase, b);
-        for (int i = 0; leg >= 0 && i < h->shape[shape].lanes && is.state != CLAIM_TAKEN; i++) {
+        for (int i = 0; leg >= 0 && i < l->shape[shape].lanes && is.state != CLAIM_TAKEN; i++) {
             struct claim c = claim_look(&r->board[shape][phase][b].node[i], (uint32_t)step);
             if (c.state != CLAIM_TAKEN && (c.state != CLAIM_FREE || found >= 0)) continue;
             is = c;
@@ -34,7 +35,7 @@ static void add_lane(const struct agent *a, int phase, struct text *out) {
         }
     }
     char name[LEG_TEXT] = "";
-    if (found >= 0 && h->legs.stages > 0 && of < h->legs.n) legs_name(&h->legs, of, name);
+    if (found >= 0 && l->legs.stages > 0 && of < l->legs.n) legs_name(&l->legs, of, name);
     if (found < 0) text_add(out, "a sum of the lanes, which are all done");
     else text_add(out, "%s %d%s%s", phase ? "lane" : "counts of lane", found, *name ? " " : "",
                   name);
@@ -42,11 +43,11 @@ static void add_lane(const struct agent *a, int phase, struct text *out) {
 }
 
 static void add_task(const struct agent *a, int first, struct text *out) {
-    const struct crew_head *h = a->head;
-    claim_word *word = (claim_word *)(a->recovery.base + h->tasks);
-    uint32_t step = (uint32_t)atomic_load(&h->opened);
+    const struct crew_layout *l = &a->head->layout;
+    claim_word *word = (claim_word *)(a->recovery.base + l->tasks);
+    uint32_t step = (uint32_t)atomic_load(&a->head->opened);
     int task = first;
-    while (task < h->n_tasks - 1 && claim_look(&word[task], step).state == CLAIM_DONE) task++;
+    while (task < l->n_tasks - 1 && claim_look(&word[task], step).state == CLAIM_DONE) task++;
     struct claim c = claim_look(&word[task], step);
     text_add(out, "task %d of the update", task);
     add_owner(a, &c, out);
@@ -86,11 +87,12 @@ static void add_cause(const struct agent *a, int place, const struct crew_thread
     struct crew_head *h = a->head;
     const uint64_t waits_for = atomic_load(&t->waits_for);
     const int what = (int)(waits_for >> 32), part = (int)(uint32_t)waits_for;
-    bool in_group = part >= 0 && part < h->n_groups;
+    bool in_group = part >= 0 && part < h->layout.n_groups;
+    bool is_task = part >= 0 && part < h->layout.n_tasks;
     struct group g = in_group ? crew_group(h, a->recovery.base, part) : (struct group){0};
     if (atomic_load(&t->at) != CREW_AT_WAIT) text_add(out, "other threads of its worker");
     else if (what == CREW_FOR_LANES && part >= 0 && part < 2) add_lane(a, part, out);
-    else if (what == CREW_FOR_TASKS && part >= 0 && part < h->n_tasks) add_task(a, part, out);
+    else if (what == CREW_FOR_TASKS && is_task) add_task(a, part, out);
     else if (what == CREW_FOR_ORDER && in_group) add_captain(&g, out);
     else if (what == CREW_FOR_QUIET && in_group) add_busy(&g, place, out);
     else if (what == CREW_FOR_MEMBERS && in_group) add_member(&g, h->setup.threads, out);

@@ -39,10 +39,10 @@ void agent_time(struct agent *a) {
     int64_t steps = done - a->timing_first;
     if (passed > 0 && steps > 0) {
         t->rate = (double)steps / passed;
-        t->batch = h->batch;
-        t->lanes = h->lanes;
-        if (h->n_groups) t->seats = h->seats;
-        t->stages = h->legs.stages;
+        t->batch = h->layout.batch;
+        t->lanes = h->layout.lanes;
+        if (h->layout.n_groups) t->seats = h->layout.seats;
+        t->stages = h->layout.legs.stages;
         int threads = h->setup.workers * h->setup.threads;
         t->waiting = (waited(h) - a->timing_waited) / (passed * threads);
     }

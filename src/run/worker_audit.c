@@ -105,7 +105,7 @@ static bool has_made(const struct worker *c, int audit, int place) {
 static bool can_be_audited(const struct worker *c, int audit) {
     for (int i = 0; i < c->head->setup.places; i++)
         if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, audit, i) &&
-            (!c->head->n_groups || crew_group_of(c->head, i) >= 0))
+            (!c->head->layout.n_groups || crew_group_of(c->head, i) >= 0))
             return true;
     return false;
 }
@@ -117,7 +117,7 @@ static uint64_t sum_result(const struct program *p, int i) {
 
 /* Whether the lane's result i is in the bucket, and compared. */
 static bool compares(const struct worker *c, const struct tree_lane *l, int i, int bucket) {
-    return i < c->head->audit_roots && tree_has(l->tree, l->p, i, bucket);
+    return i < c->head->layout.audit_roots && tree_has(l->tree, l->p, i, bucket);
 }
 
 #ifdef TRIREME_POINTS

@@ -28,8 +28,9 @@ void worker_crash_close(struct worker *c) {
 }
 
 static const char *operator_name(const struct worker *c, int item) {
-    if (!c->run || !c->head->names || item < 0 || item >= c->head->n_items) return NULL;
-    return c->base + c->head->names + (size_t)item * CREW_NAME;
+    const struct crew_layout *l = &c->head->layout;
+    if (!c->run || !l->names || item < 0 || item >= l->n_items) return NULL;
+    return c->base + l->names + (size_t)item * CREW_NAME;
 }
 
 void worker_look(const tri_run *run, struct crash_scene *s) {
@@ -44,7 +45,7 @@ void worker_look(const tri_run *run, struct crash_scene *s) {
     s->part = atomic_load(&t->lane);
     s->step = (int64_t)atomic_load(&t->step);
     s->has_leg = atomic_load(&t->leg) >= 0;
-    if (s->has_leg) s->leg = legs_at(&c->head->legs, atomic_load(&t->leg));
+    if (s->has_leg) s->leg = legs_at(&c->head->layout.legs, atomic_load(&t->leg));
     if (s->at == CREW_AT_LANE || s->at == CREW_AT_UPDATE) s->number = atomic_load(&t->item);
     s->item = operator_name(c, s->number);
 }

@@ -19,8 +19,8 @@ uint64_t worker_evaluation_bytes(const tri_run *run, int64_t *batches) {
 
 void worker_evaluation_bind(struct worker *c, const tri_run *run) {
     struct crew_head *h = c->head;
-    if (!h->n_batches) return;
-    eval_queue_bind(&c->evaluation, c->base + h->evaluation, h->n_batches,
+    if (!h->layout.n_batches) return;
+    eval_queue_bind(&c->evaluation, c->base + h->layout.evaluation, h->layout.n_batches,
                     evaluation_machine(run)->n_outputs);
     c->evaluation.queue = &h->event;
     c->evaluation.owner = c->place;

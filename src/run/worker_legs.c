@@ -15,7 +15,7 @@ bool worker_has_legs(const struct worker_stage *s) {
 }
 
 int worker_leg(const struct worker *c, int leg) {
-    return legs_number(&c->head->legs, legs_at(&c->run->machine->compilation.legs, leg));
+    return legs_number(&c->head->layout.legs, legs_at(&c->run->machine->compilation.legs, leg));
 }
 
 static _Atomic int64_t *time_of(const struct worker *c, int leg) {
@@ -44,7 +44,7 @@ static int number_of(const struct worker_stage *s, int place, int thread, int *a
     const struct crew_head *h = s->c->head;
     int each = s->alone ? 1 : s->c->threads, rank = atomic_load(&h->worker[place].rank);
     bool replicas = s->c->run->machine->members > 1;
-    *all = replicas ? group_count(worker_size(s->c), h->seats) : worker_size(s->c) * each;
+    *all = replicas ? group_count(worker_size(s->c), h->layout.seats) : worker_size(s->c) * each;
     if (rank < 0 || thread >= each) return -1;
     return replicas ? crew_group_of(h, place) : rank * each + thread;
 }

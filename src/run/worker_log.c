@@ -63,7 +63,7 @@ void worker_log_join(struct worker *c) {
 void worker_log_compiled(struct worker *c) {
     log_event(&c->log.log, LOG_INFO, "compiled",
               "worker=%d step=%lld seconds=%g store=%lld peak=%lld", c->place, step_of(c),
-              seconds(base_now() - c->log.joined), (long long)c->head->store_bytes,
+              seconds(base_now() - c->log.joined), (long long)c->head->layout.store_bytes,
               (long long)atomic_load(&worker_self(c)->peak));
 }
 

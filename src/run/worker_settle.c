@@ -233,77 +233,77 @@ static void name_items(const struct worker_executable *e, const struct machine *
 }
 
 static void describe_trees(struct worker *c, const tri_run *run, const struct plan *p) {
-    struct crew_head *h = c->head;
+    struct crew_layout *l = &c->head->layout;
     struct crew_board *all = (struct crew_board *)(c->base + p->boards), *next = all;
-    h->n_shapes = run->n_executables;
-    h->boards = p->boards;
-    for (int k = 0; k < 2; k++) h->tree[k].words = p->board[k];
+    l->n_shapes = run->n_executables;
+    l->boards = p->boards;
+    for (int k = 0; k < 2; k++) l->tree[k].words = p->board[k];
     for (int i = 0; i < run->n_executables; i++) {
         const struct machine *m = &run->executable[i];
-        h->shape[i].lanes = (int)m->lanes;
-        h->shape[i].levels = m->compilation.levels;
+        l->shape[i].lanes = (int)m->lanes;
+        l->shape[i].levels = m->compilation.levels;
         for (int k = 0; k < 2; k++) {
             const struct tree *t = &m->tree[k];
-            h->shape[i].tree[k].buckets = t->buckets.n;
-            h->shape[i].tree[k].boards = (int)(next - all);
-            if (t->buckets.n) h->tree[k].nodes = t->nodes;
+            l->shape[i].tree[k].buckets = t->buckets.n;
+            l->shape[i].tree[k].boards = (int)(next - all);
+            if (t->buckets.n) l->tree[k].nodes = t->nodes;
             for (int b = 0; b < t->buckets.n; b++) *next++ = tree_words(t, b);
         }
     }
 }
 
 static void describe_groups(struct worker *c, const struct machine *m, const struct plan *p) {
-    struct crew_head *h = c->head;
-    h->seats = (int)mesh_seats(&m->compilation.strategies.mesh);
-    h->n_groups = m->replicas;
-    h->groups = p->groups;
-    h->group_bytes = p->group_bytes;
-    for (int i = 0; i < h->n_groups; i++) {
-        struct crew_group *g = crew_group(h, c->base, i).shared;
+    struct crew_layout *l = &c->head->layout;
+    l->seats = (int)mesh_seats(&m->compilation.strategies.mesh);
+    l->n_groups = m->replicas;
+    l->groups = p->groups;
+    l->group_bytes = p->group_bytes;
+    for (int i = 0; i < l->n_groups; i++) {
+        struct crew_group *g = crew_group(c->head, c->base, i).shared;
         g->roles = m->members;
         g->executors = m->members * c->threads;
     }
 }
 
 static void describe(struct worker *c, const tri_run *run, const struct plan *p) {
-    struct crew_head *h = c->head;
+    struct crew_layout *l = &c->head->layout;
     const struct machine *m = run->executable;
-    h->store_bytes = p->end;
-    h->lanes = (int)m->lanes;
-    if (m->compilation.stages) h->legs = m->compilation.legs;
-    h->batch = m->batch;
-    h->n_items = p->n_items;
+    l->store_bytes = p->end;
+    l->lanes = (int)m->lanes;
+    if (m->compilation.stages) l->legs = m->compilation.legs;
+    l->batch = m->batch;
+    l->n_items = p->n_items;
     describe_trees(c, run, p);
-    h->fills = p->fills;
-    h->n_fills = (int64_t)store_pieces(m->store);
+    l->fills = p->fills;
+    l->n_fills = (int64_t)store_pieces(m->store);
     describe_groups(c, m, p);
-    h->tasks = p->tasks;
-    h->n_tasks = all_tasks(c);
-    h->undo = p->undo;
-    h->undo_bytes = p->undo_bytes;
-    h->names = p->names;
-    h->slowest = p->slowest;
-    h->audits = p->audits;
-    h->loads = p->loads;
-    h->n_loads = p->n_loads;
-    h->evaluation = p->evaluation;
-    h->n_batches = p->n_batches;
-    h->audit_roots = p->audit_roots;
-    h->audit_legs = m->tree[1].buckets.legs;
-    h->results = p->results;
-    h->n_results = m->n_outputs;
+    l->tasks = p->tasks;
+    l->n_tasks = all_tasks(c);
+    l->undo = p->undo;
+    l->undo_bytes = p->undo_bytes;
+    l->names = p->names;
+    l->slowest = p->slowest;
+    l->audits = p->audits;
+    l->loads = p->loads;
+    l->n_loads = p->n_loads;
+    l->evaluation = p->evaluation;
+    l->n_batches = p->n_batches;
+    l->audit_roots = p->audit_roots;
+    l->audit_legs = m->tree[1].buckets.legs;
+    l->results = p->results;
+    l->n_results = m->n_outputs;
 }
 
 static tri_status make_store(struct worker *c, tri_run *run, const struct plan *p) {
     tri_status status = map_store(c, p->end);
     if (!status) numa_spread(c->base, p->end); /* of the mapping, before there are pages */
     if (!status) status = grow(c, p);
-    if (!status) status = digest(c, run, c->head->digest);
+    if (!status) status = digest(c, run, c->head->layout.digest);
     if (status) return status;
     describe(c, run, p);
     for (int i = 0; i < run->n_executables; i++)
         name_items(&c->executable[i], &run->executable[i], c->base + p->names);
-    atomic_store(&c->head->layout_published, 1);
+    atomic_store(&c->head->layout.published, 1);
     crew_notify(c->head);
     return TRI_OK;
 }
@@ -312,7 +312,7 @@ static tri_status check_store(const struct worker *c, const tri_run *run, const 
     uint8_t own[32];
     tri_status status = digest(c, run, own);
     if (status) return status;
-    if (memcmp(own, c->head->digest, sizeof own) || p->end != c->head->store_bytes)
+    if (memcmp(own, c->head->layout.digest, sizeof own) || p->end != c->head->layout.store_bytes)
         return base_fail(TRI_USAGE, "worker %d has another network, seed or plan than the worker "
                          "that made the store: all workers must run the same program with the "
                          "same options", c->place);
@@ -321,12 +321,12 @@ static tri_status check_store(const struct worker *c, const tri_run *run, const 
 
 static bool made_or_mine(void *arg) {
     const struct worker *c = arg;
-    return atomic_load(&c->head->layout_published) || worker_reports(c);
+    return atomic_load(&c->head->layout.published) || worker_reports(c);
 }
 
 static tri_status join_store(struct worker *c, tri_run *run, const struct plan *p) {
     crew_wait(c->head, made_or_mine, c, &c->context[0].shared->heartbeat);
-    return atomic_load(&c->head->layout_published) ? check_store(c, run, p) : make_store(c, run, p);
+    return atomic_load(&c->head->layout.published) ? check_store(c, run, p) : make_store(c, run, p);
 }
 
 struct filled {
@@ -354,19 +354,19 @@ static tri_status fill_store(struct worker *c, tri_run *run, const struct plan *
 
 static bool checked_or_mine(void *arg) {
     const struct worker *c = arg;
-    return atomic_load(&c->head->checked) || worker_reports(c);
+    return atomic_load(&c->head->layout.checked) || worker_reports(c);
 }
 
 /* The reporter checks that there is enough memory, before any worker has touched its own. */
 static tri_status check_memory(struct worker *c, const tri_run *run) {
     crew_wait(c->head, checked_or_mine, c, &c->context[0].shared->heartbeat);
-    if (atomic_load(&c->head->checked)) return TRI_OK;
+    if (atomic_load(&c->head->layout.checked)) return TRI_OK;
     const struct machine *m = evaluation_machine(run);
     tri_status status = budget_check(m, &run->store, run->options.memory_limit);
     if (status) return status;
     size_t plan = budget_with_others(m, &run->store) + budget_program(m);
-    atomic_store(&c->head->planned, (int64_t)plan);
-    atomic_store(&c->head->checked, 1);
+    atomic_store(&c->head->layout.planned, (int64_t)plan);
+    atomic_store(&c->head->layout.checked, 1);
     crew_notify(c->head);
     return TRI_OK;
 }
@@ -426,7 +426,7 @@ static tri_status place_executables(struct worker *c, tri_run *run, struct plan 
 static void warn_idle(const struct worker *c, const struct machine *m) {
     int64_t busy = m->lanes * (m->compilation.stages &&
                                pipeline_splits_weights(m->compilation.pipeline) ? 2 : 1);
-    int workers = worker_size(c), seats = m->members > 1 ? c->head->seats : 1, idle = 0;
+    int workers = worker_size(c), seats = m->members > 1 ? c->head->layout.seats : 1, idle = 0;
     int replicas = group_count(workers, seats);
     char form[64] = "";
     for (int rank = 0; rank < workers; rank++) idle += group_of(rank, workers, seats) >= busy;
@@ -494,7 +494,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     for (int i = 0; i < run->n_executables; i++) {
         struct tree *t = &run->executable[i].tree[1];
         t->audit = c->head->setup.audit > 0 ? crew_audit_word(c->head, c->base, 0, 0) : NULL;
-        t->audit_lanes = c->head->lanes;
+        t->audit_lanes = c->head->layout.lanes;
         machine_touch(&run->executable[i]);
     }
     c->run = run;

@@ -24,7 +24,7 @@ void worker_note(struct thread_context *me, enum crew_at at, int lane, int item)
     int64_t now = base_now();
     atomic_store_explicit(&t->since, now, memory_order_relaxed);
     atomic_store_explicit(&t->lane, lane, memory_order_relaxed);
-    bool in_leg = in_lane && me->k == 1 && h->legs.stages;
+    bool in_leg = in_lane && me->k == 1 && h->layout.legs.stages;
     atomic_store_explicit(&t->leg, in_leg ? worker_leg(me->worker, me->leg) : -1,
                           memory_order_relaxed);
     atomic_store_explicit(&t->item, item, memory_order_relaxed);
@@ -192,7 +192,7 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
 
 /* Spares take part if there are audits, which they make unless the workers form replicas. */
 static bool takes_part(const struct worker *c) {
-    return worker_rank(c) >= 0 || (c->head->setup.audit > 0 && !c->head->n_groups);
+    return worker_rank(c) >= 0 || (c->head->setup.audit > 0 && !c->head->layout.n_groups);
 }
 
 static bool is_open(const struct worker *c) {
@@ -302,7 +302,7 @@ void worker_begin_at(struct worker *c, int64_t step) {
     atomic_store(&h->base, (uint64_t)step); /* first: see crew_begun */
     atomic_store(&h->committed, (uint64_t)step);
     atomic_store(&h->opened, (uint64_t)step);
-    for (int i = 0; i < h->n_results; i++) crew_results(h, c->base, (uint64_t)step)[i] = NAN;
+    for (int i = 0; i < h->layout.n_results; i++) crew_results(h, c->base, (uint64_t)step)[i] = NAN;
     h->values[step % 2].loss = NAN;
     h->values[step % 2].skips = 0;
     atomic_store(&h->values[step % 2].step, (uint64_t)step); /* take_values waits for it */

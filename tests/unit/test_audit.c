@@ -73,8 +73,8 @@ static struct worker *worker_of(struct state *w, int who) {
     static struct worker c;
     head.setup.places = head.setup.place_threads = given.processes;
     head.setup.audit = 1;
-    head.audit_roots = head.audit_legs = 1;
-    head.lanes = MOST_LANES;
+    head.layout.audit_roots = head.layout.audit_legs = 1;
+    head.layout.lanes = MOST_LANES;
     for (int i = 0; i < given.processes; i++)
         atomic_store(&head.worker[i].state, w->ready >> i & 1 ? CREW_READY : CREW_EMPTY);
     run.machine = run.executable;

@@ -21,13 +21,13 @@ static void a_slot_of_the_step_before(void **state) {
     assert_int_equal(lane_tree_make(4, 0, &tree), TRI_OK);
     int slots = board_waiting(&tree, 2) + board_held(&tree, 2, 1, true);
     h->setup.threads = 1;
-    h->n_shapes = 2;
+    h->layout.n_shapes = 2;
     h->shape_of[0] = 1;
-    h->undo = sizeof(claim_word) * (size_t)(tree.n_nodes + slots);
-    struct recovery r = {.head = h, .base = calloc(1, h->undo + sizeof(struct undo))};
+    h->layout.undo = sizeof(claim_word) * (size_t)(tree.n_nodes + slots);
+    struct recovery r = {.head = h, .base = calloc(1, h->layout.undo + sizeof(struct undo))};
     assert_non_null(r.base);
     struct board board, *b = r.board[0][0] = &board;
-    h->shape[0].tree[0].buckets = 1;
+    h->layout.shape[0].tree[0].buckets = 1;
     claim_word *all = (claim_word *)r.base;
     const struct board_words words = {all, all + tree.n_nodes, tree.n_nodes, slots};
     board_bind(b, &tree, &words, 0, 2);
