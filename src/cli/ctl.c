@@ -231,18 +231,18 @@ static enum outcome ask_checkpoint(struct control *c) {
 
 static enum outcome look_checkpoint(struct control *c) {
     const struct crew_head *h = c->look.head;
-    if ((int32_t)(atomic_load(&h->save_answered) - c->save_asked) < 0) {
+    if ((int32_t)(atomic_load(&h->told.save_answered) - c->save_asked) < 0) {
         if (over(c)) return ended(c);
         text_add(c->report, "step %llu is not saved yet", (unsigned long long)c->now.opened);
         add_workers(c);
         return WAITS;
     }
-    if (*h->save_error) {
+    if (*h->told.save_error) {
         text_add(c->report, "step %llu could not be saved: %s",
-                 (unsigned long long)atomic_load(&h->saved), h->save_error);
+                 (unsigned long long)atomic_load(&h->told.saved), h->told.save_error);
         return FAILED;
     }
-    text_add(c->report, "step %llu is saved", (unsigned long long)atomic_load(&h->saved));
+    text_add(c->report, "step %llu is saved", (unsigned long long)atomic_load(&h->told.saved));
     return DONE;
 }
 

@@ -20,7 +20,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x46574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x47574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -226,6 +226,22 @@ struct crew_layout {
     int64_t batch;
 };
 
+/* What users, the agent and `trireme ctl` have been told, or will be. The reporter writes it, if
+ * nothing else is said. No step depends on it. */
+struct crew_told {
+    _Alignas(64) _Atomic uint32_t save_answered; /* the latest of asked.saves with an answer */
+    _Atomic uint64_t saved;         /* step of the last answer */
+    char save_error[CREW_LINE];     /* of the last answer; empty: it was saved */
+    _Atomic uint32_t save_failures; /* count */
+    char save_failure[CREW_LINE];   /* message of the last */
+    atomic_int recorded;            /* metrics.jsonl has been opened by this run */
+    struct crew_shown shown;
+    struct tally bad[2];         /* unreadable samples: of training, of evaluation; any thread */
+    _Atomic uint64_t crash_told; /* hash of the last crash that was reported; any thread */
+    atomic_int code;             /* exit status of the worker that closed the run */
+    char last_line[CREW_LINE];   /* of a finished run; the agent prints it at the end */
+};
+
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
@@ -250,11 +266,6 @@ struct crew_head {
     _Atomic uint64_t base;                   /* steps done when the run began */
     atomic_int ending;
     atomic_int keeps; /* the run writes checkpoints */
-    _Atomic uint32_t save_answered; /* the latest of asked.saves that has been answered */
-    _Atomic uint64_t saved;         /* step of the last answer */
-    char save_error[CREW_LINE];     /* of the last answer; empty: it was saved */
-    _Atomic uint32_t save_failures; /* count */
-    char save_failure[CREW_LINE];   /* message of the last */
     atomic_int closed;  /* the reporter has closed the run: nothing is left to do */
     atomic_int failing; /* 1 + the index of the worker that writes `failure`; 0: none */
     char failure[1024];
@@ -271,15 +282,10 @@ struct crew_head {
     _Atomic int64_t reached_at;   /* this and below: nanoseconds of CLOCK_MONOTONIC */
     _Atomic int64_t committed_at; /* when the last step was done */
     _Atomic int64_t began;        /* when the first step began */
-    atomic_int recorded;          /* metrics.jsonl has been opened by this run */
     _Atomic uint64_t evaluated;   /* step after which an evaluation now runs; 0: none */
     struct policy_state policy_state[2]; /* the last one is at n_policy_states % 2 */
     _Atomic uint32_t n_policy_states;
-    struct crew_shown shown;
-    struct tally bad[2];         /* unreadable samples: of training, of evaluation */
-    _Atomic uint64_t crash_told; /* hash of the last crash that was reported to the user */
-    atomic_int code;             /* exit status of the worker that closed the run */
-    char last_line[CREW_LINE];   /* of a finished run; the agent prints it at the end */
+    struct crew_told told;
 
     struct crew_worker worker[CREW_MOST_WORKERS];
     struct group_place place[CREW_MOST_WORKERS];

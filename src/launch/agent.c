@@ -169,16 +169,16 @@ static int exit_code(const struct agent *a) {
     if (ending == CREW_STOPPED) return AGENT_RESUMABLE;
     if (a->reporter_code) return a->reporter_code;
     if (ending == CREW_FINISHED && atomic_load(&a->head->closed))
-        return atomic_load(&a->head->code);
+        return atomic_load(&a->head->told.code);
     return ending == CREW_RUNS && a->stopped ? AGENT_RESUMABLE : 1;
 }
 
 /* If several have failed since the last call, only the latest is reported. */
 static void report_save_failures(struct agent *a) {
-    uint32_t failures = atomic_load(&a->head->save_failures);
+    uint32_t failures = atomic_load(&a->head->told.save_failures);
     if (failures == a->save_failures) return;
     a->save_failures = failures;
-    agent_event(a, "save-failure", -1, -1, a->head->save_failure);
+    agent_event(a, "save-failure", -1, -1, a->head->told.save_failure);
 }
 
 static int supervise(struct agent *a) {
@@ -218,7 +218,7 @@ static int print_audit(struct agent *a, int code) {
 /* Prints the last line, which the reporter has left in the head after the last step, even if it
  * failed later. A line without its newline is incomplete. */
 static int print_last(struct agent *a, int code) {
-    const char *line = a->head->last_line;
+    const char *line = a->head->told.last_line;
     if (!strchr(line, '\n') || a->launch->timing) return code;
     errno = 0;
     if (fputs(line, stdout) >= 0 && !fflush(stdout)) return code;

@@ -92,7 +92,7 @@ static void note_for_agent(const struct worker *c, const struct crash_scene *s,
 static bool is_news(struct crew_head *h, const struct crash_scene *s, int sig) {
     const int place[] = {sig, s->at, s->part, s->number};
     uint64_t told = base_hash(place, sizeof place, 0);
-    return atomic_exchange(&h->crash_told, told) != told;
+    return atomic_exchange(&h->told.crash_told, told) != told;
 }
 
 void worker_crashed(const tri_run *run, struct crash_scene *s, int sig, const siginfo_t *info,

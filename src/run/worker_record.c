@@ -41,9 +41,9 @@ tri_status worker_open_record(struct worker *c, tri_run *run) {
     if (c->records || !worker_reports(c)) return TRI_OK;
     settle_begin(c, run);
     c->records = true;
-    bool goes_on = atomic_load(&h->recorded) || atomic_load(&h->base);
+    bool goes_on = atomic_load(&h->told.recorded) || atomic_load(&h->base);
     tri_status status = record_file(run->record, directory, goes_on, run->options.quiet);
-    if (!status) atomic_store(&h->recorded, 1);
+    if (!status) atomic_store(&h->told.recorded, 1);
     if (!status)
         status = metrics_watch(&run->record->metrics, (struct metrics_workers){
                                    .look = look, .user = h, .most = h->setup.places});
@@ -61,5 +61,5 @@ void worker_record(struct worker *c, tri_run *run) {
 
 
 void worker_last_line(struct worker *c, const char *line) {
-    base_format(c->head->last_line, sizeof c->head->last_line, "%s", line);
+    base_format(c->head->told.last_line, sizeof c->head->told.last_line, "%s", line);
 }

@@ -67,7 +67,7 @@ static bool asked_to_end(const tri_run *run) { return worker_asked_to_end(run->w
 static bool gives_up(tri_run *run) { return atomic_load(&run->worker->head->ending); }
 static int rank(const tri_run *run) { return worker_rank(run->worker); }
 static int size(const tri_run *run) { return worker_size(run->worker); }
-static struct crew_shown *shown(tri_run *run) { return &run->worker->head->shown; }
+static struct crew_shown *shown(tri_run *run) { return &run->worker->head->told.shown; }
 
 static bool take_last_line(tri_run *run, const char *line) {
     worker_last_line(run->worker, line);

@@ -518,5 +518,5 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
 void worker_count_bad(struct worker *c, const tri_run *run) {
     const tri_data *all[] = {run->data, run->policy->data};
     for (size_t i = 0; i < COUNT(all); i++)
-        if (all[i]) pictures_count_together(all[i], &c->head->bad[i]);
+        if (all[i]) pictures_count_together(all[i], &c->head->told.bad[i]);
 }

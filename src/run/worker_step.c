@@ -329,21 +329,21 @@ void worker_set_policy(struct worker *c, const struct policy_state *is) {
 
 uint32_t worker_save_asked(const struct worker *c) {
     uint32_t asked = atomic_load(&c->head->asked.saves);
-    return asked == atomic_load(&c->head->save_answered) ? 0 : asked;
+    return asked == atomic_load(&c->head->told.save_answered) ? 0 : asked;
 }
 
 void worker_save_answer(struct worker *c, uint32_t asked, const char *error, int64_t step) {
     struct crew_head *h = c->head;
-    base_format(h->save_error, sizeof h->save_error, "%s", error ? error : "");
-    atomic_store(&h->saved, (uint64_t)step);
-    atomic_store(&h->save_answered, asked);
+    base_format(h->told.save_error, sizeof h->told.save_error, "%s", error ? error : "");
+    atomic_store(&h->told.saved, (uint64_t)step);
+    atomic_store(&h->told.save_answered, asked);
     crew_notify(h);
 }
 
 void worker_save_failed(struct worker *c, const char *text) {
     struct crew_head *h = c->head;
-    base_format(h->save_failure, sizeof h->save_failure, "%s", text);
-    atomic_fetch_add(&h->save_failures, 1);
+    base_format(h->told.save_failure, sizeof h->told.save_failure, "%s", text);
+    atomic_fetch_add(&h->told.save_failures, 1);
 }
 
 /* ---- the end ---- */
@@ -385,7 +385,7 @@ void worker_leave(struct worker *c, int code) {
     worker_settle_group(c);
     worker_log_leave(c);
     if (worker_reports(c) && !atomic_load(&c->head->closed)) {
-        atomic_store(&c->head->code, code);
+        atomic_store(&c->head->told.code, code);
         atomic_store(&c->head->closed, 1);
         crew_notify(c->head);
     }
