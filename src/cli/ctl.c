@@ -93,7 +93,7 @@ static enum outcome look_pause(struct control *c) {
         text_add(c->report, "the run has been resumed before it paused");
         return FAILED;
     }
-    uint64_t committed = atomic_load(&h->committed), opened = atomic_load(&h->opened);
+    uint64_t committed = atomic_load(&h->course.committed), opened = atomic_load(&h->course.opened);
     bool last = opened && committed == v->total; /* then the run ends instead */
     if (opened == committed && !last && (seen || late)) {
         c->now.committed = committed;
@@ -220,7 +220,7 @@ static enum outcome look_scale(struct control *c) {
 
 static enum outcome ask_checkpoint(struct control *c) {
     struct crew_head *h = c->look.head;
-    if (!atomic_load(&h->keeps)) {
+    if (!atomic_load(&h->course.keeps)) {
         text_add(c->report, "this run writes no checkpoints: start it with --ckpt DIR");
         return FAILED;
     }

@@ -37,13 +37,13 @@ void crew_head_begin(struct crew_head *h, const struct crew_size *s) {
         .setup = {.workers = s->workers, .spares = s->spares, .most = most, .threads = s->threads,
                   .places = places, .place_threads = places * s->threads, .cores = host_cores(),
                   .audit = s->audit},
-        .set_rate = NAN};
+        .course.set_rate = NAN};
     atomic_store(&h->workers.ranks, s->workers);
     for (int i = 0; i < places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
 }
 
 bool crew_begun(const struct crew_head *h) {
-    return atomic_load(&h->opened) > atomic_load(&h->base);
+    return atomic_load(&h->course.opened) > atomic_load(&h->course.base);
 }
 
 void crew_notify(struct crew_head *h) { wait_wake(&h->event); }

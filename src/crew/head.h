@@ -20,7 +20,7 @@
 #include "plan/legs.h"
 #include "plan/plan_file.h"
 
-#define CREW_MAGIC 0x47574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x48574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS PLAN_MOST_WORKERS
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -226,8 +226,44 @@ struct crew_layout {
     int64_t batch;
 };
 
-/* What users, the agent and `trireme ctl` have been told, or will be. The reporter writes it, if
- * nothing else is said. No step depends on it. */
+/* The course of the run. The reporter writes it before it opens a step or between two steps, unless
+ * a comment names another writer; the committer is the thread that finds a step done. All read it
+ * at any time. The agent clears it if the run starts again before its first step. The words that
+ * waiting threads look at share no cache line with those that change during a step. */
+struct crew_course {
+    _Alignas(64) _Atomic uint64_t opened;    /* the current step, from 1 */
+    _Alignas(64) _Atomic uint64_t committed; /* steps done; committer */
+    _Atomic uint64_t total;                  /* steps */
+    _Atomic uint64_t base;                   /* steps done when the run began */
+    atomic_int ending;  /* enum crew_ending; whoever ends the run */
+    atomic_int failing; /* 1 + the index of the worker that writes `failure`; 0: none */
+    atomic_int closed;  /* the reporter has closed the run: nothing is left to do */
+    atomic_int keeps;   /* the run writes checkpoints; each worker */
+    _Alignas(64) double rate; /* learning rate of the current step */
+    double set_rate; /* that a program has set instead of the schedule's; NaN: none */
+    float scalar[CREW_MOST_SCALARS];
+    int shape_of[2]; /* index of the shape of even and odd steps */
+    struct {
+        _Atomic uint64_t step; /* 0: being written */
+        double loss;           /* NaN: not known */
+        double rate;
+        int skips; /* consecutive updates skipped, this one included */
+    } values[2];   /* of even and odd steps; committer */
+    _Atomic uint64_t reached;     /* the first step with until_loss; committer */
+    _Atomic int64_t reached_at;   /* in nanoseconds of CLOCK_MONOTONIC; committer */
+    _Atomic int64_t committed_at; /* when the last step was done; committer */
+    _Atomic int64_t began;        /* when the first step began */
+    _Atomic uint64_t evaluated;   /* step after which an evaluation now runs; 0: none */
+    struct policy_state policy_state[2]; /* the last one is at n_policy_states % 2 */
+    _Atomic uint32_t n_policy_states;
+    _Atomic uint64_t audited; /* lanes; threads that audit */
+    char failure[1024]; /* written by the worker in `failing`, which then sets `ending` */
+    /* Average time of a leg; 0: not known. Written by whoever computes it. */
+    _Alignas(64) _Atomic int64_t leg_time[LEGS_MOST];
+};
+
+/* What users, the agent and `trireme ctl` have been told, or will be. The reporter writes it, and any
+ * thread what is marked so. No step depends on it. */
 struct crew_told {
     _Alignas(64) _Atomic uint32_t save_answered; /* the latest of asked.saves with an answer */
     _Atomic uint64_t saved;         /* step of the last answer */
@@ -242,51 +278,22 @@ struct crew_told {
     char last_line[CREW_LINE];   /* of a finished run; the agent prints it at the end */
 };
 
+/* The head, by who writes it. Of the tables at the end, a worker and its threads write their own
+ * entries while they live; the agent writes ranks and requests, and clears an entry for the next
+ * process. */
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
     int64_t agent;
     struct crew_setup setup;
     struct crew_chosen chosen;
-
-    _Alignas(64) wait_queue event;       /* woken by every change that a thread may wait for */
-    _Alignas(64) wait_queue data;        /* the same for samples, and the steps that need them */
+    _Alignas(64) wait_queue event; /* woken by every change that a thread may wait for */
+    _Alignas(64) wait_queue data;  /* the same for samples, and the steps that need them */
     struct crew_workers workers;
     struct crew_asked asked;
-
     struct crew_layout layout;
-    int shape_of[2]; /* index of the shape of even and odd steps, set before they are opened */
-    _Atomic int64_t leg_time[LEGS_MOST]; /* average time of a leg; 0: not known */
-
-    /* The course of the run. */
-    _Alignas(64) _Atomic uint64_t opened;    /* the current step, from 1 */
-    _Alignas(64) _Atomic uint64_t committed; /* steps done */
-    _Atomic uint64_t audited;                /* lanes */
-    _Atomic uint64_t total;                  /* steps */
-    _Atomic uint64_t base;                   /* steps done when the run began */
-    atomic_int ending;
-    atomic_int keeps; /* the run writes checkpoints */
-    atomic_int closed;  /* the reporter has closed the run: nothing is left to do */
-    atomic_int failing; /* 1 + the index of the worker that writes `failure`; 0: none */
-    char failure[1024];
-    double rate;     /* learning rate of the current step */
-    double set_rate; /* that a program has set instead of the schedule's; NaN: none */
-    float scalar[CREW_MOST_SCALARS];
-    struct {
-        _Atomic uint64_t step; /* 0: being written */
-        double loss;           /* NaN: not known */
-        double rate;
-        int skips; /* consecutive updates skipped, this one included */
-    } values[2];   /* of even and odd steps */
-    _Atomic uint64_t reached;     /* the first step whose loss is at most until_loss */
-    _Atomic int64_t reached_at;   /* this and below: nanoseconds of CLOCK_MONOTONIC */
-    _Atomic int64_t committed_at; /* when the last step was done */
-    _Atomic int64_t began;        /* when the first step began */
-    _Atomic uint64_t evaluated;   /* step after which an evaluation now runs; 0: none */
-    struct policy_state policy_state[2]; /* the last one is at n_policy_states % 2 */
-    _Atomic uint32_t n_policy_states;
+    struct crew_course course;
     struct crew_told told;
-
     struct crew_worker worker[CREW_MOST_WORKERS];
     struct group_place place[CREW_MOST_WORKERS];
     struct crew_thread thread[CREW_MOST_THREADS];

@@ -113,14 +113,15 @@ static void end_without_samples(struct agent *a) {
     int runs = CREW_RUNS;
     double asked = (double)a->stop_deadline - grace;
     if (!a->stop_deadline || now - asked < least(DATA_GRACE, grace / 2)) return;
-    for (int i = 0; i < h->setup.place_threads && !atomic_load(&h->ending); i++) {
+    for (int i = 0; i < h->setup.place_threads && !atomic_load(&h->course.ending); i++) {
         const struct crew_thread *thread = &h->thread[i];
         int place = i / h->setup.threads;
         bool waits = a->process[place].pid && atomic_load(&thread->at) == CREW_AT_DATA &&
                      now - (double)atomic_load(&thread->since) > least(DATA_WAIT, grace / 4);
-        if (!waits || !atomic_compare_exchange_strong(&h->ending, &runs, CREW_STOPPED)) continue;
+        if (!waits || !atomic_compare_exchange_strong(&h->course.ending, &runs, CREW_STOPPED))
+            continue;
         agent_print(a, "no samples arrived for step %llu, which worker %d waits for: the run ends "
-                    "without it", (unsigned long long)atomic_load(&h->opened), place);
+                    "without it", (unsigned long long)atomic_load(&h->course.opened), place);
         crew_notify(h);
         wait_wake(&h->data);
     }
@@ -165,10 +166,10 @@ static bool any_worker(const struct agent *a) {
 
 static int exit_code(const struct agent *a) {
     if (a->forced_code) return a->forced_code;
-    int ending = atomic_load(&a->head->ending);
+    int ending = atomic_load(&a->head->course.ending);
     if (ending == CREW_STOPPED) return AGENT_RESUMABLE;
     if (a->reporter_code) return a->reporter_code;
-    if (ending == CREW_FINISHED && atomic_load(&a->head->closed))
+    if (ending == CREW_FINISHED && atomic_load(&a->head->course.closed))
         return atomic_load(&a->head->told.code);
     return ending == CREW_RUNS && a->stopped ? AGENT_RESUMABLE : 1;
 }
@@ -204,7 +205,7 @@ static int supervise(struct agent *a) {
 }
 
 static int print_audit(struct agent *a, int code) {
-    unsigned long long n = atomic_load(&a->head->audited);
+    unsigned long long n = atomic_load(&a->head->course.audited);
     const char *what = a->head->layout.audit_legs > 1 ? "leg" : "lane";
     if (a->launch->audit > 0 && !code && n)
         agent_print(a, "audit: %llu %s%s computed twice, bit for bit the same", n, what,
@@ -233,11 +234,11 @@ static void run_end_event(struct agent *a, int code) {
     char text[128];
     base_format(text, sizeof text, "%s after %llu of %llu steps",
                 code == AGENT_RESUMABLE ? "stopped" : "ended",
-                h ? (unsigned long long)atomic_load(&h->committed) : 0,
-                h ? (unsigned long long)atomic_load(&h->total) : 0);
-    const char *why = !h ? "" : *h->failure ? h->failure : a->last_print;
+                h ? (unsigned long long)atomic_load(&h->course.committed) : 0,
+                h ? (unsigned long long)atomic_load(&h->course.total) : 0);
+    const char *why = !h ? "" : *h->course.failure ? h->course.failure : a->last_print;
     const struct event end = {"end", code && code != AGENT_RESUMABLE && *why ? why : text, -1,
-                              h ? (int64_t)atomic_load(&h->committed) : 0, code};
+                              h ? (int64_t)atomic_load(&h->course.committed) : 0, code};
     events_close(a->events, &end);
 }
 

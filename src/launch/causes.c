@@ -65,7 +65,7 @@ enum cause agent_cause(struct agent *a, int place, int status) {
 static bool is_third_fault(struct agent *a, int place) {
     const struct crew_thread *thread = &a->head->thread[agent_thread_at_fault(a, place)];
     const struct crew_worker *w = &a->head->worker[place];
-    struct fault_place here = {atomic_load(&a->head->opened), atomic_load(&thread->at),
+    struct fault_place here = {atomic_load(&a->head->course.opened), atomic_load(&thread->at),
                          atomic_load(&thread->lane), atomic_load(&thread->item), 1};
     if (crew_begun(a->head) && agent_is_starting(a, place)) return false;
     /* It died reading ahead: a worker that reads the same sample later would die, too. */
@@ -116,7 +116,7 @@ static void count_oom_death(struct agent *a, int place, int n) {
 
 static void count_kill(struct agent *a, int place, int n) {
     char why[96];
-    unsigned long long step = atomic_load(&a->head->opened);
+    unsigned long long step = atomic_load(&a->head->course.opened);
     if (n == MOST_FAULTS)
         agent_print(a, "three workers were killed in step %llu, from outside: the run goes on",
                     step);
@@ -127,7 +127,7 @@ static void count_kill(struct agent *a, int place, int n) {
 void agent_count_death(struct agent *a, int place, enum cause cause) {
     static void (*const count[CAUSES])(struct agent *, int, int) = {
         [CAUSE_FAULT] = count_fault, [CAUSE_MEMORY] = count_oom_death, [CAUSE_KILL] = count_kill};
-    uint64_t committed = atomic_load(&a->head->committed);
+    uint64_t committed = atomic_load(&a->head->course.committed);
     if (committed > a->deaths_since.step) { /* it is less after a restart of the run */
         memset(&a->deaths_since, 0, sizeof a->deaths_since);
         a->deaths_since.step = committed;

@@ -19,7 +19,8 @@ static void begin(struct agent *a, int ranks) {
     struct choice *c = &a->choice;
     c->ranks = ranks;
     set_ranks(a, ranks);
-    c->first = atomic_load(&a->head->committed) + 2; /* the open step began with other ranks */
+    /* The open step began with other ranks. */
+    c->first = atomic_load(&a->head->course.committed) + 2;
     c->since = 0;
 }
 
@@ -33,7 +34,7 @@ static void print_choice(struct agent *a, int best) {
                      c->rate[n] / c->rate[1]);
     agent_print(a, "-n auto: %d worker%s with %d thread%s (measured in the first %llu steps: %s)",
                 best, best == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
-                (unsigned long long)atomic_load(&a->head->committed), t.data ? t.data : "");
+                (unsigned long long)atomic_load(&a->head->course.committed), t.data ? t.data : "");
     text_free(&t);
 }
 
@@ -63,7 +64,7 @@ static int next_fewer(const struct agent *a, int ranks) {
 void agent_choose_workers(struct agent *a) {
     struct choice *c = &a->choice;
     struct crew_head *h = a->head;
-    uint64_t done = atomic_load(&h->committed);
+    uint64_t done = atomic_load(&h->course.committed);
     if (!a->automatic || a->stopped || !crew_begun(h)) return;
     if (a->died) { /* ranks and the reporter may have moved */
         int ranks = atomic_load(&h->workers.ranks);
@@ -76,9 +77,9 @@ void agent_choose_workers(struct agent *a) {
     if (done < c->first) return;
     if (!c->since) {
         c->first = done;
-        c->since = atomic_load(&h->committed_at);
+        c->since = atomic_load(&h->course.committed_at);
     }
-    double passed = (double)(atomic_load(&h->committed_at) - c->since) / 1e9;
+    double passed = (double)(atomic_load(&h->course.committed_at) - c->since) / 1e9;
     if (done < c->first + ENOUGH_STEPS || passed < ENOUGH_TIME) return;
     c->rate[c->ranks] = (double)(done - c->first) / passed;
     if (c->ranks > 1)

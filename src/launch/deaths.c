@@ -109,7 +109,7 @@ void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]) {
     if (lane >= 0)
         base_format(where, sizeof where, " %d%s", lane, crew_name_leg(a->head, h, leg));
     unsigned step = atomic_load(&h->step); /* 0: it has just joined */
-    if (!step) step = (unsigned)atomic_load(&a->head->opened);
+    if (!step) step = (unsigned)atomic_load(&a->head->course.opened);
     base_format(text, AT_TEXT, "step %u, %s%s%s%s", step,
                 crew_at_name((enum crew_at)atomic_load(&h->at)), where,
                 *name ? ", operator " : "", name);
@@ -128,6 +128,7 @@ int agent_thread_at_fault(const struct agent *a, int place) {
 
 static void restart_run(struct agent *a) {
     struct crew_head *h = a->head;
+    struct crew_course *r = &h->course;
     agent_kill_all(a);
     a->stopped = false;
     recovery_unmap(&a->recovery);
@@ -139,13 +140,13 @@ static void restart_run(struct agent *a) {
     agent_join_watchers(a);
     atomic_store(&h->layout.checked, 0);
     atomic_store(&h->layout.published, 0);
-    atomic_store(&h->opened, 0);
-    atomic_store(&h->committed, 0);
-    atomic_store(&h->base, 0);
-    atomic_store(&h->began, 0);
-    atomic_store(&h->evaluated, 0);
-    atomic_store(&h->n_policy_states, 0);
-    memset(h->policy_state, 0, sizeof h->policy_state);
+    atomic_store(&r->opened, 0);
+    atomic_store(&r->committed, 0);
+    atomic_store(&r->base, 0);
+    atomic_store(&r->began, 0);
+    atomic_store(&r->evaluated, 0);
+    atomic_store(&r->n_policy_states, 0);
+    memset(r->policy_state, 0, sizeof r->policy_state);
     memset(h->place, 0, sizeof h->place);
     if (agent_start_all(a)) {
         agent_print(a, "%s", tri_message());
@@ -257,8 +258,8 @@ static void restart(struct agent *a, int place, int status, enum cause cause) {
     if (crew_begun(h) && fails_to_start(a, place, status, cause)) return;
     if (!crew_begun(h)) {
         restart_before_first_step(a, place);
-    } else if (atomic_load(&h->ending) &&
-               (atomic_load(&h->workers.reporter) != place || atomic_load(&h->closed))) {
+    } else if (atomic_load(&h->course.ending) &&
+               (atomic_load(&h->workers.reporter) != place || atomic_load(&h->course.closed))) {
         return; /* the others end the run; a dead reporter is replaced for that */
     } else if (agent_start(a, place)) {
         agent_print(a, "%s; the others continue without it", tri_message());

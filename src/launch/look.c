@@ -165,7 +165,7 @@ const char *look_state_name(enum look_state s) {
 }
 
 static enum look_state state_of(const struct crew_head *h, const struct look_view *v, bool alive) {
-    switch (atomic_load(&h->ending)) {
+    switch (atomic_load(&h->course.ending)) {
     case CREW_FINISHED:
         return alive || v->closed ? LOOK_FINISHED : LOOK_LOST;
     case CREW_STOPPED:
@@ -190,9 +190,9 @@ static int within(int x, int least, int most) { return x < least ? least : x > m
 /* The loss of the latest step, or of the one before while that is being written. */
 static double loss_of(const struct crew_head *h, uint64_t committed) {
     for (uint64_t step = committed; step && step + 2 > committed; step--) {
-        double loss = h->values[step % 2].loss;
+        double loss = h->course.values[step % 2].loss;
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load(&h->values[step % 2].step) == step) return loss;
+        if (atomic_load(&h->course.values[step % 2].step) == step) return loss;
     }
     return NAN;
 }
@@ -242,11 +242,12 @@ static void copy_text(char *to, const char *from, size_t bytes) {
 
 void look_at(const struct look *l, struct look_view *v) {
     const struct crew_head *h = l->head;
+    const struct crew_course *r = &h->course;
     bool alive = look_alive(l);
     *v = (struct look_view){
-        .now = base_now(), .closed = atomic_load(&h->closed), .opened = atomic_load(&h->opened),
-        .committed = atomic_load(&h->committed), .total = atomic_load(&h->total),
-        .base = atomic_load(&h->base), .began = atomic_load(&h->began), .batch = h->layout.batch,
+        .now = base_now(), .closed = atomic_load(&r->closed), .opened = atomic_load(&r->opened),
+        .committed = atomic_load(&r->committed), .total = atomic_load(&r->total),
+        .base = atomic_load(&r->base), .began = atomic_load(&r->began), .batch = h->layout.batch,
         .lanes = h->layout.lanes, .stages = h->layout.legs.stages,
         .ranks = atomic_load(&h->workers.ranks),
         .reporter = atomic_load(&h->workers.reporter), .wanted = atomic_load(&h->asked.wanted),
@@ -261,7 +262,7 @@ void look_at(const struct look *l, struct look_view *v) {
     v->loss = loss_of(h, v->committed);
     copy_text(v->title, h->setup.title, sizeof v->title);
     copy_text(v->out, h->setup.out, sizeof v->out);
-    copy_text(v->failure, h->failure, sizeof v->failure);
+    copy_text(v->failure, h->course.failure, sizeof v->failure);
     for (int i = 0; i < v->places; i++) read_worker(h, i, v, &v->worker[i]);
 }
 

@@ -80,9 +80,10 @@ static void recover_boards(struct recovery *r, uint64_t step, int thread) {
 void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
     const struct crew_layout *l = &h->layout;
-    uint64_t opened = atomic_load(&h->opened);
+    uint64_t opened = atomic_load(&h->course.opened);
     int writer = place + 1;
-    if (!atomic_load(&h->ending)) atomic_compare_exchange_strong(&h->failing, &writer, 0);
+    if (!atomic_load(&h->course.ending))
+        atomic_compare_exchange_strong(&h->course.failing, &writer, 0);
     for (int t = 0; r->base && t < h->setup.threads; t++) {
         int thread = place * h->setup.threads + t;
         atomic_store(&h->thread[thread].rows, 0);
@@ -130,7 +131,7 @@ void recovery_log(const struct recovery *r, struct log *log) {
     const struct crew_layout *l = &r->head->layout;
     struct text t = {0};
     if (!r->base) return;
-    int shape = r->head->shape_of[atomic_load(&r->head->opened) % 2];
+    int shape = r->head->course.shape_of[atomic_load(&r->head->course.opened) % 2];
     for (int k = 0; k < 2; k++) {
         const struct board *b = r->board[shape][k];
         if (!b) continue;

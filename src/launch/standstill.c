@@ -21,8 +21,8 @@ static void add_lane(const struct agent *a, int phase, struct text *out) {
     const struct crew_head *h = a->head;
     const struct crew_layout *l = &h->layout;
     const struct recovery *r = &a->recovery;
-    uint64_t step = atomic_load(&h->opened);
-    int shape = h->shape_of[step % 2], found = -1, of = -1;
+    uint64_t step = atomic_load(&h->course.opened);
+    int shape = h->course.shape_of[step % 2], found = -1, of = -1;
     struct claim is = {.state = CLAIM_DONE};
     for (int b = 0; b < l->shape[shape].tree[phase].buckets; b++) {
         int leg = recovery_leg(r, shape, phase, b);
@@ -45,7 +45,7 @@ static void add_lane(const struct agent *a, int phase, struct text *out) {
 static void add_task(const struct agent *a, int first, struct text *out) {
     const struct crew_layout *l = &a->head->layout;
     claim_word *word = (claim_word *)(a->recovery.base + l->tasks);
-    uint32_t step = (uint32_t)atomic_load(&a->head->opened);
+    uint32_t step = (uint32_t)atomic_load(&a->head->course.opened);
     int task = first;
     while (task < l->n_tasks - 1 && claim_look(&word[task], step).state == CLAIM_DONE) task++;
     struct claim c = claim_look(&word[task], step);
@@ -120,7 +120,7 @@ static void log_waits(struct agent *a) {
 /* Grows with all work that is done for a step. */
 static uint64_t work_done(const struct agent *a) {
     const struct crew_head *h = a->head;
-    uint64_t sum = atomic_load(&h->committed) + atomic_load(&h->workers.epoch);
+    uint64_t sum = atomic_load(&h->course.committed) + atomic_load(&h->workers.epoch);
     for (int i = 0; i < h->setup.place_threads; i++) {
         const struct crew_thread *thread = &h->thread[i];
         sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) +
@@ -135,8 +135,8 @@ static bool all_wait(const struct agent *a, double *passed) {
     const struct crew_head *h = a->head;
     bool any_worker = false;
     bool open = !atomic_load(&h->asked.paused) ||
-                atomic_load(&h->opened) > atomic_load(&h->committed);
-    if (!open || !crew_begun(h) || atomic_load(&h->ending)) return false;
+                atomic_load(&h->course.opened) > atomic_load(&h->course.committed);
+    if (!open || !crew_begun(h) || atomic_load(&h->course.ending)) return false;
     for (int i = 0; i < h->setup.places; i++)
         for (int t = 0; a->process[i].pid && t < h->setup.threads; t++) {
             const struct seen *s = &a->process[i].seen[t];
@@ -150,7 +150,7 @@ static bool all_wait(const struct agent *a, double *passed) {
 }
 
 static void stand_still(struct agent *a) {
-    uint64_t step = atomic_load(&a->head->opened);
+    uint64_t step = atomic_load(&a->head->course.opened);
     bool again = a->stood == step;
     char text[160];
     base_format(text, sizeof text, "all workers have waited for each other in step %llu for %g s%s",

@@ -6,14 +6,14 @@
 #define WARM_SECONDS 0.3
 
 static double since(const struct crew_head *h, int64_t then) {
-    return (double)(atomic_load(&h->committed_at) - then) / 1e9;
+    return (double)(atomic_load(&h->course.committed_at) - then) / 1e9;
 }
 
 static void read_loss_time(const struct agent *a, struct launch_timing *t) {
-    const struct crew_head *h = a->head;
-    t->loss_steps = (int64_t)atomic_load(&h->reached);
+    const struct crew_course *r = &a->head->course;
+    t->loss_steps = (int64_t)atomic_load(&r->reached);
     if (t->loss_steps)
-        t->loss_seconds = (double)(atomic_load(&h->reached_at) - atomic_load(&h->began)) / 1e9;
+        t->loss_seconds = (double)(atomic_load(&r->reached_at) - atomic_load(&r->began)) / 1e9;
 }
 
 /* The time that all threads have waited for others in their steps, in seconds. */
@@ -26,12 +26,12 @@ static double waited(const struct crew_head *h) {
 void agent_time(struct agent *a) {
     struct launch_timing *t = a->launch->timing;
     const struct crew_head *h = a->head;
-    int64_t done = (int64_t)atomic_load(&h->committed);
+    int64_t done = (int64_t)atomic_load(&h->course.committed);
     if (!t || a->timed || done < WARM_STEPS) return;
     read_loss_time(a, t);
     if (!a->timing_since) {
-        if (since(h, atomic_load(&h->began)) < WARM_SECONDS) return;
-        a->timing_since = atomic_load(&h->committed_at);
+        if (since(h, atomic_load(&h->course.began)) < WARM_SECONDS) return;
+        a->timing_since = atomic_load(&h->course.committed_at);
         a->timing_first = done;
         a->timing_waited = waited(h);
     }

@@ -32,7 +32,7 @@ void agent_print(struct agent *a, const char *fmt, ...) {
 
 void agent_event(struct agent *a, const char *name, int worker, int code, const char *message) {
     const struct event e = {name, message, worker,
-                            a->head ? (int64_t)atomic_load(&a->head->committed) : 0, code};
+                            a->head ? (int64_t)atomic_load(&a->head->course.committed) : 0, code};
     events_start(a->events, &e);
 }
 
@@ -108,7 +108,7 @@ static tri_status open_output(const struct agent *a, int place, int *output) {
         path_of(a, path, name);
         if (*output >= 0) close(*output);
         *output = base_open(path, O_WRONLY | O_CREAT | O_APPEND, NULL);
-        if (*output < 0 && !atomic_load(&a->head->committed))
+        if (*output < 0 && !atomic_load(&a->head->course.committed))
             return base_fail(TRI_FAILED, "cannot write %s; choose another directory with --out",
                              tri_message());
     }
@@ -224,19 +224,20 @@ void agent_end_now(struct agent *a, int code) {
 }
 
 void agent_fail(struct agent *a, const char *why) {
-    struct crew_head *h = a->head;
+    struct crew_course *r = &a->head->course;
     int none = 0, runs = CREW_RUNS;
-    bool keeps = atomic_load(&h->keeps) && crew_begun(h) && !atomic_load(&h->ending);
+    bool keeps = atomic_load(&r->keeps) && crew_begun(a->head) && !atomic_load(&r->ending);
     agent_print(a, "%s; the run ends%s", why, keeps ? " after its last step is saved" : "");
     if (!keeps) {
         agent_end_now(a, 1);
         return;
     }
     a->forced_code = 1;
-    if (atomic_compare_exchange_strong(&h->failing, &none, CREW_MOST_WORKERS + 1)) /* the agent */
-        base_format(h->failure, sizeof h->failure, "step %llu: %s",
-                    (unsigned long long)atomic_load(&h->opened), why);
-    atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
+    const int agent = CREW_MOST_WORKERS + 1;
+    if (atomic_compare_exchange_strong(&r->failing, &none, agent))
+        base_format(r->failure, sizeof r->failure, "step %llu: %s",
+                    (unsigned long long)atomic_load(&r->opened), why);
+    atomic_compare_exchange_strong(&r->ending, &runs, CREW_FAILED);
     agent_begin_grace(a);
 }
 
@@ -303,7 +304,7 @@ void agent_log_first_lanes(struct agent *a) {
 void agent_scale(struct agent *a) {
     struct crew_head *h = a->head;
     int asked = atomic_load(&h->asked.wanted), now = atomic_load(&h->workers.ranks);
-    if (!asked || a->stopped || atomic_load(&h->ending) || !crew_begun(h)) return;
+    if (!asked || a->stopped || atomic_load(&h->course.ending) || !crew_begun(h)) return;
     if (a->automatic || any_worker_leaves(a)) return; /* -n auto finishes first */
     int wanted = asked > h->setup.most ? h->setup.most : asked;
     if (wanted != now) scale(a, now, wanted);

@@ -203,7 +203,7 @@ static void differ(const struct worker *c, const struct tree_lane *l, int bucket
                    const char *tensor) {
     const struct crew_head *h = c->head;
     int other = maker_of(c, l->lane, bucket) / c->threads;
-    char text[sizeof h->failure], leg[LEG_TEXT + 1];
+    char text[sizeof h->course.failure], leg[LEG_TEXT + 1];
     snprintf(text, sizeof text,
              "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane "
              "%d%s, and %s differs: one of the two computes wrongly. No parameter has been changed "
@@ -227,7 +227,7 @@ void worker_audit_compare(struct worker *c, const struct tree_lane *l, int bucke
             return;
         }
     if (bucket != l->tree->buckets.last[l->leg]) return;
-    atomic_fetch_add(&c->head->audited, 1);
+    atomic_fetch_add(&c->head->course.audited, 1);
     end_audit(c, number_of(c, l), l->who.thread, CLAIM_DONE);
     crew_notify(c->head);
 }

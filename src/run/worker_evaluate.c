@@ -31,11 +31,11 @@ tri_status worker_evaluate(struct worker *c, tri_run *run, tri_data *data) {
     struct crew_head *h = c->head;
     if (!c->evaluation.word) return tri_evaluate(run, data);
     eval_queue_begin(&c->evaluation, (uint64_t)run->done);
-    atomic_store(&h->evaluated, (uint64_t)run->done);
+    atomic_store(&h->course.evaluated, (uint64_t)run->done);
     CLAIM_POINT("begin evaluation");
     crew_notify(h);
     tri_status status = evaluation_run(run, data, &c->evaluation);
-    atomic_store(&h->evaluated, 0);
+    atomic_store(&h->course.evaluated, 0);
     CLAIM_POINT("end evaluation");
     return status;
 }
@@ -44,7 +44,7 @@ tri_status worker_evaluate(struct worker *c, tri_run *run, tri_data *data) {
  * the same evaluation and uses the batches that are done by then. */
 bool worker_evaluation_waits(struct worker *c) {
     struct eval_queue *q = &c->evaluation;
-    uint64_t step = atomic_load(&c->head->evaluated);
+    uint64_t step = atomic_load(&c->head->course.evaluated);
     if (!step || !q->word || worker_rank(c) < 0 || worker_reports(c)) return false;
     if (q->step != (uint32_t)step) eval_queue_begin(q, step);
     return eval_queue_left(q);

@@ -74,7 +74,7 @@ static void write_rows(struct worker *c, struct thread_context *me, const struct
 
 bool worker_rows_are_free(void *arg) {
     const struct worker *c = arg;
-    uint64_t next = atomic_load(&c->head->committed) + 1;
+    uint64_t next = atomic_load(&c->head->course.committed) + 1;
     for (int i = 0; i < c->head->setup.place_threads; i++) {
         uint64_t step = atomic_load(&c->head->thread[i].rows);
         if (step && step + 1 < next) return false;

@@ -19,7 +19,7 @@ int worker_leg(const struct worker *c, int leg) {
 }
 
 static _Atomic int64_t *time_of(const struct worker *c, int leg) {
-    return &c->head->leg_time[worker_leg(c, leg)];
+    return &c->head->course.leg_time[worker_leg(c, leg)];
 }
 
 /* How long a leg may take before its worker counts as late. */

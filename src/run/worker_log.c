@@ -38,7 +38,7 @@ static struct worker_spent since(const struct worker *c, const struct worker_spe
 }
 
 static long long step_of(const struct worker *c) {
-    return (long long)atomic_load(&c->head->committed);
+    return (long long)atomic_load(&c->head->course.committed);
 }
 
 void worker_log_join(struct worker *c) {

@@ -26,7 +26,7 @@ static int look(void *user, struct observed_worker *out) {
 
 /* All reporters measure time from the first step on. */
 static void settle_begin(const struct worker *c, tri_run *run) {
-    int64_t began = atomic_load(&c->head->began);
+    int64_t began = atomic_load(&c->head->course.began);
     double begin = 1e-9 * (double)began;
     if (!began || run->record->begin == begin) return;
     run->record->begin = begin;
@@ -41,7 +41,7 @@ tri_status worker_open_record(struct worker *c, tri_run *run) {
     if (c->records || !worker_reports(c)) return TRI_OK;
     settle_begin(c, run);
     c->records = true;
-    bool goes_on = atomic_load(&h->told.recorded) || atomic_load(&h->base);
+    bool goes_on = atomic_load(&h->told.recorded) || atomic_load(&h->course.base);
     tri_status status = record_file(run->record, directory, goes_on, run->options.quiet);
     if (!status) atomic_store(&h->told.recorded, 1);
     if (!status)

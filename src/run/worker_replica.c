@@ -60,7 +60,7 @@ static bool enter(struct worker_stage *s) {
         if (rank_in_group(c, i) >= 0 && t > lane) lane = t;
     }
     for (int leg = 0; worker_has_legs(s) && leg < c->run->machine->tree[1].buckets.legs; leg++) {
-        int64_t t = atomic_load(&c->head->leg_time[leg]);
+        int64_t t = atomic_load(&c->head->course.leg_time[leg]);
         if (t > lane) lane = t;
     }
     int64_t patience = !lane ? PATIENCE : lane / 4 > LEAST_PATIENCE ? lane / 4 : LEAST_PATIENCE;
@@ -89,7 +89,7 @@ static bool is_quiet(void *arg) {
 
 static bool is_quiet_or_ending(void *arg) {
     const struct worker *c = arg;
-    return is_quiet(arg) || atomic_load(&c->head->ending);
+    return is_quiet(arg) || atomic_load(&c->head->course.ending);
 }
 
 /* Once no member is late any more. */
@@ -105,7 +105,7 @@ static bool drop_slots(struct worker *c) {
 
 /* Before the process leaves the run. */
 void worker_settle_group(struct worker *c) {
-    while (c->leaves_slots && !atomic_load(&c->head->ending) && !drop_slots(c))
+    while (c->leaves_slots && !atomic_load(&c->head->course.ending) && !drop_slots(c))
         wait_in_group(c, CREW_FOR_QUIET, is_quiet_or_ending, c);
 }
 

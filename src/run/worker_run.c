@@ -64,7 +64,7 @@ static bool writes(const tri_run *run) { return run->worker->writes && reports(r
 static bool feeds(const tri_run *run) { return writes(run) && run->worker->reported == run->done; }
 static bool is_whole(const tri_run *run) { return worker_is_between(run->worker); }
 static bool asked_to_end(const tri_run *run) { return worker_asked_to_end(run->worker); }
-static bool gives_up(tri_run *run) { return atomic_load(&run->worker->head->ending); }
+static bool gives_up(tri_run *run) { return atomic_load(&run->worker->head->course.ending); }
 static int rank(const tri_run *run) { return worker_rank(run->worker); }
 static int size(const tri_run *run) { return worker_size(run->worker); }
 static struct crew_shown *shown(tri_run *run) { return &run->worker->head->told.shown; }

@@ -468,8 +468,8 @@ static tri_status make_loader(const struct worker *c, tri_run *run, const struct
     int rank = worker_rank(c);
     const struct loader_place place = {
         .word = p->n_loads ? (claim_word *)(c->base + p->loads) : NULL,
-        .queue = &h->data, .done = &h->committed, .ending = &h->ending, .owner = c->place,
-        .from = rank < 0 ? 0 : rank, .of = h->setup.most};
+        .queue = &h->data, .done = &h->course.committed, .ending = &h->course.ending,
+        .owner = c->place, .from = rank < 0 ? 0 : rank, .of = h->setup.most};
     return loader_make(run->loader, run, &place);
 }
 
@@ -507,7 +507,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     if (worker_reports(c)) worker_redirect_output(c);
     if (worker_reports(c)) warn_idle(c, m);
     if (worker_reports(c) && !run->options.quiet) warn_waiting(c, m);
-    atomic_store(&c->head->keeps, run->options.ckpt != NULL);
+    atomic_store(&c->head->course.keeps, run->options.ckpt != NULL);
     c->writes = worker_reports(c) && !crew_begun(c->head);
     atomic_store(&worker_self(c)->state, CREW_READY);
     worker_log_compiled(c);

@@ -61,23 +61,24 @@ struct team *worker_team(const struct worker *c, int64_t pieces) {
 }
 
 bool worker_over(const struct worker *c) {
-    return atomic_load(&c->head->committed) >= c->step || atomic_load(&c->head->ending);
+    const struct crew_course *r = &c->head->course;
+    return atomic_load(&r->committed) >= c->step || atomic_load(&r->ending);
 }
 
 void worker_fail(const struct worker *c, const char *text) {
     struct crew_head *h = c->head;
     int none = 0, runs = CREW_RUNS;
-    if (atomic_load(&h->ending) ||
-        !atomic_compare_exchange_strong(&h->failing, &none, c->place + 1))
+    if (atomic_load(&h->course.ending) ||
+        !atomic_compare_exchange_strong(&h->course.failing, &none, c->place + 1))
         return;
-    base_format(h->failure, sizeof h->failure, "%s", text);
-    atomic_compare_exchange_strong(&h->ending, &runs, CREW_FAILED);
+    base_format(h->course.failure, sizeof h->course.failure, "%s", text);
+    atomic_compare_exchange_strong(&h->course.ending, &runs, CREW_FAILED);
     crew_notify(h);
     wait_wake(&h->data);
 }
 
 void worker_fail_step(const struct worker *c, const char *text) {
-    char all[sizeof c->head->failure];
+    char all[sizeof c->head->course.failure];
     base_format(all, sizeof all, "step %llu: %s", (unsigned long long)c->step, text);
     worker_fail(c, all);
 }
@@ -86,9 +87,9 @@ void worker_fail_step(const struct worker *c, const char *text) {
 
 static void commit_step(struct worker *c) {
     uint64_t before = c->step - 1;
-    if (atomic_load(&c->head->ending)) return;
-    atomic_store(&c->head->committed_at, base_now());
-    if (!atomic_compare_exchange_strong(&c->head->committed, &before, c->step)) return;
+    if (atomic_load(&c->head->course.ending)) return;
+    atomic_store(&c->head->course.committed_at, base_now());
+    if (!atomic_compare_exchange_strong(&c->head->course.committed, &before, c->step)) return;
     crew_notify(c->head);
     wait_wake(&c->head->data);
 }
@@ -107,8 +108,8 @@ static void run_sweeps(const struct worker *c, struct worker_stage s, int which)
 /* Takes the scalars that the reporter has set, so that any worker can report next. */
 static void take_scalars(const struct worker *c, tri_run *run) {
     for (int i = 0; i < run->executable->n_scalars; i++)
-        run->executable->scalar[i].value = c->head->scalar[i];
-    run->set_rate = c->head->set_rate;
+        run->executable->scalar[i].value = c->head->course.scalar[i];
+    run->set_rate = c->head->course.set_rate;
 }
 
 static void run_step(struct worker *c, tri_run *run) {
@@ -142,17 +143,17 @@ static void run_step(struct worker *c, tri_run *run) {
 static void take_values(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
     for (uint64_t step, before;;) {
-        step = atomic_load(&h->committed);
-        before = atomic_load(&h->values[step % 2].step);
+        step = atomic_load(&h->course.committed);
+        before = atomic_load(&h->course.values[step % 2].step);
         worker_select_executable(c, run, step);
         const double *value = crew_results(h, c->base, step);
         for (int i = 0; i < run->machine->n_outputs; i++)
             if (!run->machine->output[i].spec.shape.rank) run->machine->output[i].value = value[i];
-        run->rate = h->values[step % 2].rate;
-        run->skips = h->values[step % 2].skips;
+        run->rate = h->course.values[step % 2].rate;
+        run->skips = h->course.values[step % 2].skips;
         run->done = (int64_t)step;
         atomic_thread_fence(memory_order_acquire);
-        if (before == step && atomic_load(&h->values[step % 2].step) == step) break;
+        if (before == step && atomic_load(&h->course.values[step % 2].step) == step) break;
     }
     if (run->data) run->epoch = sampler_epoch(&run->sampler, run->done - 1);
 }
@@ -178,15 +179,15 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
     crew_wait(h, worker_rows_are_free, c, &c->context[0].shared->heartbeat);
     run->done = (int64_t)step - 1;
     run_set_scalars(run, (int64_t)step);
-    h->rate = run->rate;
-    h->set_rate = run->set_rate;
+    h->course.rate = run->rate;
+    h->course.set_rate = run->set_rate;
     for (int i = 0; i < run->executable->n_scalars; i++)
-        h->scalar[i] = run->executable->scalar[i].value;
-    h->shape_of[step % 2] = (int)(m - run->executable);
+        h->course.scalar[i] = run->executable->scalar[i].value;
+    h->course.shape_of[step % 2] = (int)(m - run->executable);
     for (int k = 0; k < 2; k++)
         if (m->tree[k].g) tree_clear(&m->tree[k]);
-    if (!atomic_load(&h->began)) atomic_store(&h->began, base_now());
-    atomic_store(&h->opened, step);
+    if (!atomic_load(&h->course.began)) atomic_store(&h->course.began, base_now());
+    atomic_store(&h->course.opened, step);
     crew_notify(h);
 }
 
@@ -196,14 +197,14 @@ static bool takes_part(const struct worker *c) {
 }
 
 static bool is_open(const struct worker *c) {
-    return atomic_load(&c->head->opened) > atomic_load(&c->head->committed);
+    return atomic_load(&c->head->course.opened) > atomic_load(&c->head->course.committed);
 }
 
 static bool something_to_do(void *arg) {
     const struct worker *c = arg;
     const struct crew_head *h = c->head;
-    return (is_open(c) && takes_part(c) && atomic_load(&h->opened) != c->step) ||
-           atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave) ||
+    return (is_open(c) && takes_part(c) && atomic_load(&h->course.opened) != c->step) ||
+           atomic_load(&h->course.ending) || atomic_load(&worker_self(c)->leave) ||
            worker_evaluation_waits(arg) ||
            (worker_reports(c) && (!atomic_load(&h->asked.paused) || atomic_load(&h->asked.stop) ||
                                   (c->run->options.ckpt && worker_save_asked(c))));
@@ -211,7 +212,7 @@ static bool something_to_do(void *arg) {
 
 static void end_run(struct worker *c, enum crew_ending how) {
     int none = CREW_RUNS;
-    atomic_compare_exchange_strong(&c->head->ending, &none, (int)how);
+    atomic_compare_exchange_strong(&c->head->course.ending, &none, (int)how);
     crew_notify(c->head);
     wait_wake(&c->head->data);
 }
@@ -220,9 +221,9 @@ static void end_run(struct worker *c, enum crew_ending how) {
  * ends. */
 static bool open_next(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
-    uint64_t committed = atomic_load(&h->committed);
-    if (atomic_load(&h->opened) > committed) return true;
-    if (diverge_check(run, (int64_t)committed, h->values[committed % 2].skips))
+    uint64_t committed = atomic_load(&h->course.committed);
+    if (atomic_load(&h->course.opened) > committed) return true;
+    if (diverge_check(run, (int64_t)committed, h->course.values[committed % 2].skips))
         worker_fail(c, tri_message());
     else if ((int64_t)committed >= run->total || policy_stops(run->policy))
         end_run(c, CREW_FINISHED);
@@ -230,17 +231,18 @@ static bool open_next(struct worker *c, tri_run *run) {
         end_run(c, CREW_STOPPED);
     else if (!atomic_load(&h->asked.paused))
         open_step(c, run, committed + 1);
-    return !atomic_load(&h->ending);
+    return !atomic_load(&h->course.ending);
 }
 
 static bool fails(struct worker *c, tri_status *status) {
-    if (atomic_load(&c->head->ending) == CREW_FAILED)
-        *status = base_fail(TRI_FAILED, "%s", c->head->failure);
+    if (atomic_load(&c->head->course.ending) == CREW_FAILED)
+        *status = base_fail(TRI_FAILED, "%s", c->head->course.failure);
     return false;
 }
 
 static void take_policy_state(const struct worker *c, tri_run *run) {
-    run->policy->is = c->head->policy_state[atomic_load(&c->head->n_policy_states) % 2];
+    const struct crew_course *r = &c->head->course;
+    run->policy->is = r->policy_state[atomic_load(&r->n_policy_states) % 2];
 }
 
 static bool returns(struct worker *c, tri_run *run) {
@@ -256,28 +258,29 @@ static bool returns(struct worker *c, tri_run *run) {
 
 bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     struct crew_head *h = c->head;
-    atomic_store(&h->total, (uint64_t)run->total);
+    atomic_store(&h->course.total, (uint64_t)run->total);
     note_memory(c);
     for (;;) {
         worker_log_changes(c);
         if (worker_reports(c) && !c->reports) worker_redirect_output(c);
-        uint64_t committed = atomic_load(&h->committed);
+        uint64_t committed = atomic_load(&h->course.committed);
         /* The previous reporter may have died before it called back for the latest step. */
-        if (worker_reports(c) && committed > atomic_load(&h->base) &&
-            c->reported < (int64_t)committed && !atomic_load(&h->ending) &&
-            atomic_load(&h->opened) == committed)
+        if (worker_reports(c) && committed > atomic_load(&h->course.base) &&
+            c->reported < (int64_t)committed && !atomic_load(&h->course.ending) &&
+            atomic_load(&h->course.opened) == committed)
             return returns(c, run);
-        if (atomic_load(&h->ending) || atomic_load(&worker_self(c)->leave)) return fails(c, status);
+        if (atomic_load(&h->course.ending) || atomic_load(&worker_self(c)->leave))
+            return fails(c, status);
         if (worker_reports(c)) checkpointer_answer(run->checkpointer, run);
         if (worker_reports(c) && !open_next(c, run)) return fails(c, status);
         if (is_open(c) && takes_part(c) &&
-            (worker_rank(c) >= 0 || atomic_load(&h->opened) != c->step)) {
-            c->step = atomic_load(&h->opened);
+            (worker_rank(c) >= 0 || atomic_load(&h->course.opened) != c->step)) {
+            c->step = atomic_load(&h->course.opened);
             worker_log_step_begins(c);
             run_step(c, run);
             worker_log_step_ends(c);
-            if (atomic_load(&h->ending)) return fails(c, status);
-            if (atomic_load(&h->committed) >= c->step && worker_rank(c) >= 0)
+            if (atomic_load(&h->course.ending)) return fails(c, status);
+            if (atomic_load(&h->course.committed) >= c->step && worker_rank(c) >= 0)
                 return returns(c, run);
             continue;
         }
@@ -299,17 +302,17 @@ bool worker_reports_step(const struct worker *c, const tri_run *run) {
 
 void worker_begin_at(struct worker *c, int64_t step) {
     struct crew_head *h = c->head;
-    atomic_store(&h->base, (uint64_t)step); /* first: see crew_begun */
-    atomic_store(&h->committed, (uint64_t)step);
-    atomic_store(&h->opened, (uint64_t)step);
+    atomic_store(&h->course.base, (uint64_t)step); /* first: see crew_begun */
+    atomic_store(&h->course.committed, (uint64_t)step);
+    atomic_store(&h->course.opened, (uint64_t)step);
     for (int i = 0; i < h->layout.n_results; i++) crew_results(h, c->base, (uint64_t)step)[i] = NAN;
-    h->values[step % 2].loss = NAN;
-    h->values[step % 2].skips = 0;
-    atomic_store(&h->values[step % 2].step, (uint64_t)step); /* take_values waits for it */
+    h->course.values[step % 2].loss = NAN;
+    h->course.values[step % 2].skips = 0;
+    atomic_store(&h->course.values[step % 2].step, (uint64_t)step); /* take_values waits for it */
     c->reported = step;
 }
 
-int64_t worker_base(const struct worker *c) { return (int64_t)atomic_load(&c->head->base); }
+int64_t worker_base(const struct worker *c) { return (int64_t)atomic_load(&c->head->course.base); }
 
 void worker_note_unread(struct worker *c) {
     int no = CREW_STOP_NO;
@@ -322,9 +325,9 @@ bool worker_asked_to_end(const struct worker *c) { return atomic_load(&c->head->
 /* There are two states, written in turn: a death leaves the previous one. */
 void worker_set_policy(struct worker *c, const struct policy_state *is) {
     struct crew_head *h = c->head;
-    uint32_t n = atomic_load(&h->n_policy_states) + 1;
-    h->policy_state[n % 2] = *is;
-    atomic_store(&h->n_policy_states, n);
+    uint32_t n = atomic_load(&h->course.n_policy_states) + 1;
+    h->course.policy_state[n % 2] = *is;
+    atomic_store(&h->course.n_policy_states, n);
 }
 
 uint32_t worker_save_asked(const struct worker *c) {
@@ -350,15 +353,15 @@ void worker_save_failed(struct worker *c, const char *text) {
 
 static bool over_or_mine(void *arg) {
     const struct worker *c = arg;
-    return atomic_load(&c->head->closed) || worker_reports(c) ||
+    return atomic_load(&c->head->course.closed) || worker_reports(c) ||
            atomic_load(&worker_self(c)->leave);
 }
 
 /* The loop may end before all steps are done. If a reporter that died has opened a step, it is
  * finished first, so that the store is as a step leaves it. */
 static void end_by_loop(struct worker *c, tri_run *run) {
-    while (is_open(c) && !atomic_load(&c->head->ending)) {
-        c->step = atomic_load(&c->head->opened);
+    while (is_open(c) && !atomic_load(&c->head->course.ending)) {
+        c->step = atomic_load(&c->head->course.opened);
         run_step(c, run);
     }
     end_run(c, CREW_FINISHED);
@@ -368,11 +371,11 @@ bool worker_finish(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
     if (!worker_reports(c)) crew_wait(h, over_or_mine, c, &c->context[0].shared->heartbeat);
     worker_log_changes(c);
-    if (atomic_load(&h->closed) || !worker_reports(c)) return false;
+    if (atomic_load(&h->course.closed) || !worker_reports(c)) return false;
     end_by_loop(c, run);
     if (!c->reports) worker_redirect_output(c);
     /* It may have joined after the last step, or while others computed it. */
-    if (run->done < (int64_t)atomic_load(&h->committed)) {
+    if (run->done < (int64_t)atomic_load(&h->course.committed)) {
         take_values(c, run);
         if (crew_begun(h)) take_scalars(c, run); /* they are saved */
     }
@@ -384,9 +387,9 @@ bool worker_finish(struct worker *c, tri_run *run) {
 void worker_leave(struct worker *c, int code) {
     worker_settle_group(c);
     worker_log_leave(c);
-    if (worker_reports(c) && !atomic_load(&c->head->closed)) {
+    if (worker_reports(c) && !atomic_load(&c->head->course.closed)) {
         atomic_store(&c->head->told.code, code);
-        atomic_store(&c->head->closed, 1);
+        atomic_store(&c->head->course.closed, 1);
         crew_notify(c->head);
     }
     atomic_store(&worker_self(c)->state, CREW_LEFT);

@@ -10,23 +10,24 @@
 
 static void commit(struct worker *c) {
     const struct machine *m = c->run->machine;
-    struct crew_head *h = c->head;
+    struct crew_course *r = &c->head->course;
     int k = c->step % 2;
-    double *value = crew_results(h, c->base, c->step), loss = NAN;
-    atomic_store(&h->values[k].step, 0);
+    double *value = crew_results(c->head, c->base, c->step), loss = NAN;
+    const double until = c->head->setup.until_loss;
+    atomic_store(&r->values[k].step, 0);
     for (int i = 0; i < m->n_outputs; i++) {
         if (m->output[i].spec.shape.rank) continue;
         value[i] = machine_scalar_now(m, &m->output[i]);
         if (!strcmp(m->output[i].name, "loss")) loss = value[i];
     }
-    h->values[k].loss = loss;
-    if (h->setup.until_loss > 0 && !atomic_load(&h->reached) && loss <= h->setup.until_loss) {
-        atomic_store(&h->reached_at, base_now());
-        atomic_store(&h->reached, c->step);
+    r->values[k].loss = loss;
+    if (until > 0 && !atomic_load(&r->reached) && loss <= until) {
+        atomic_store(&r->reached_at, base_now());
+        atomic_store(&r->reached, c->step);
     }
-    h->values[k].skips = finite_skips(m, h->values[1 - k].skips);
-    h->values[k].rate = h->rate;
-    atomic_store(&h->values[k].step, c->step);
+    r->values[k].skips = finite_skips(m, r->values[1 - k].skips);
+    r->values[k].rate = r->rate;
+    atomic_store(&r->values[k].step, c->step);
 }
 
 /* Runs before all tasks that write to the store. Returns only if these may run, or the step is
@@ -97,8 +98,8 @@ static void run_sweep(struct worker_stage *s, const struct tasks *view, int thre
 }
 
 bool worker_is_between(const struct worker *c) {
-    uint64_t opened = atomic_load(&c->head->opened);
-    if (opened == atomic_load(&c->head->committed)) return true; /* or no step has been opened */
+    uint64_t opened = atomic_load(&c->head->course.opened);
+    if (opened == atomic_load(&c->head->course.committed)) return true; /* or no step is open yet */
     const struct machine *m = executables_at(c->run, (int64_t)opened);
     const struct sweeps *update = &c->executable[m - c->run->executable].sweeps[1];
     return tasks_untouched(c->task + update->first, update->guarded, update->n_tasks,

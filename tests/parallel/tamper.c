@@ -20,9 +20,9 @@ static int find_spare(const struct crew_head *h) {
 
 /* Fails if a worker claims the lane first, which is likely. */
 static bool claim(const struct crew_head *h, struct board *b, int hand) {
-    uint32_t step = (uint32_t)atomic_load(&h->opened);
+    uint32_t step = (uint32_t)atomic_load(&h->course.opened);
     struct claim c = claim_look(&b->node[0], step);
-    return c.state == CLAIM_FREE && atomic_load(&h->committed) < step &&
+    return c.state == CLAIM_FREE && atomic_load(&h->course.committed) < step &&
            claim_try(&b->node[0], &c, hand);
 }
 
@@ -43,10 +43,10 @@ int main(int argc, char **argv) {
     }
     int times = argc > 2 ? atoi(argv[2]) : 1, left = times;
     uint64_t step = 0;
-    while (left && !atomic_load(&l.head->ending)) {
+    while (left && !atomic_load(&l.head->course.ending)) {
         if (!claim(l.head, r.board[0][1], spare * l.head->setup.threads)) continue;
-        left = atomic_load(&l.head->opened) == step ? left - 1 : times - 1;
-        step = atomic_load(&l.head->opened);
+        left = atomic_load(&l.head->course.opened) == step ? left - 1 : times - 1;
+        step = atomic_load(&l.head->course.opened);
     }
     recovery_unmap(&r);
     look_close(&l);

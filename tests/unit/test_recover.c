@@ -22,7 +22,7 @@ static void a_slot_of_the_step_before(void **state) {
     int slots = board_waiting(&tree, 2) + board_held(&tree, 2, 1, true);
     h->setup.threads = 1;
     h->layout.n_shapes = 2;
-    h->shape_of[0] = 1;
+    h->course.shape_of[0] = 1;
     h->layout.undo = sizeof(claim_word) * (size_t)(tree.n_nodes + slots);
     struct recovery r = {.head = h, .base = calloc(1, h->layout.undo + sizeof(struct undo))};
     assert_non_null(r.base);
@@ -34,7 +34,7 @@ static void a_slot_of_the_step_before(void **state) {
     int slot[2];
     for (int hand = 0; hand < 2; hand++)
         slot[hand] = board_take(b, 1, hand, board_claim_lane(b, 1, hand));
-    atomic_store(&h->opened, 2);
+    atomic_store(&h->course.opened, 2);
     recovery_of(&r, 0);
     assert_int_equal(claim_read(&b->slot[slot[0]]).state, CLAIM_FREE);
     assert_int_equal(claim_read(&b->slot[slot[1]]).state, CLAIM_TAKEN);
