@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
-#include "data/tally.h"
 #include "base/base.h"
+#include "base/tally.h"
 #include "crew/eval_queue.h"
 
 #define HELPERS_MOST 128

@@ -12,6 +12,8 @@
 #include "crew/head.h"
 #include "plan/plan_file.h"
 
+_Static_assert(PLAN_MOST_WORKERS == CREW_MOST_WORKERS, "a plan may ask for all that there can be");
+
 /* A plan's workers, unless the command line has them. One is this process. *threads: the plan's. */
 static tri_status take_plan(struct launch *l, const tri_options *o, int64_t *threads) {
     *threads = 0;

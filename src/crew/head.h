@@ -12,16 +12,15 @@
 #include <sys/types.h>
 
 #include "base/base.h"
+#include "base/tally.h"
 #include "base/wait.h"
 #include "checkpoint/policy_state.h"
 #include "crew/board.h"
 #include "crew/group.h"
-#include "data/tally.h"
 #include "plan/legs.h"
-#include "plan/plan_file.h"
 
 #define CREW_MAGIC 0x48574552434954ull /* must change when anything below does */
-#define CREW_MOST_WORKERS PLAN_MOST_WORKERS
+#define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
 #define CREW_NAME 56

@@ -7,8 +7,8 @@
 
 #include <pthread.h>
 
+#include "base/tally.h"
 #include "data/augment.h"
-#include "data/tally.h"
 
 #define PICTURES_MAX_BAD 10 /* the default */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A set of sample numbers in shared memory, counted once for all processes. All zeros: empty. */
-#ifndef DATA_TALLY_H
-#define DATA_TALLY_H
+ * A set of numbers in shared memory, counted once for all processes. All zeros: empty. */
+#ifndef BASE_TALLY_H
+#define BASE_TALLY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "data/tally.h"
+#include "base/tally.h"
 
 #include "base/base.h"
 
