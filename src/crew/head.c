@@ -31,15 +31,15 @@ tri_status crew_check(const struct crew_size *s) {
 }
 
 void crew_head_begin(struct crew_head *h, const struct crew_size *s) {
-    int most = most_of(s), places = most + s->spares;
-    *h = (struct crew_head){
-        .magic = CREW_MAGIC, .bytes = sizeof *h,
-        .setup = {.workers = s->workers, .spares = s->spares, .most = most, .threads = s->threads,
-                  .places = places, .place_threads = places * s->threads, .cores = host_cores(),
-                  .audit = s->audit},
-        .course.set_rate = NAN};
+    *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .size = *s,
+                            .course.set_rate = NAN};
+    h->size.most = most_of(s);
+    h->size.places = h->size.most + s->spares;
+    h->size.place_threads = h->size.places * s->threads;
+    h->size.cores = host_cores();
     atomic_store(&h->workers.ranks, s->workers);
-    for (int i = 0; i < places; i++) atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
+    for (int i = 0; i < h->size.places; i++)
+        atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
 }
 
 bool crew_begun(const struct crew_head *h) {
@@ -51,7 +51,7 @@ void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 int crew_group_of(const struct crew_head *h, int place) {
     int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->workers.ranks);
     int seats = h->layout.n_groups > 0 ? h->layout.seats : 0;
-    bool any = seats > 0 && h->setup.most > 0 && rank >= 0 && rank < ranks;
+    bool any = seats > 0 && h->size.most > 0 && rank >= 0 && rank < ranks;
     return any ? group_of(rank, ranks, seats) : -1;
 }
 
@@ -60,7 +60,7 @@ static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
 bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out) {
     int group = crew_group_of(h, place), ranks = atomic_load(&h->workers.ranks);
     if (group < 0) return false;
-    int groups = group_count(ranks, h->layout.seats), most = h->setup.most;
+    int groups = group_count(ranks, h->layout.seats), most = h->size.most;
     int roles = h->layout.seats < most ? h->layout.seats : most;
     int begin = share_begin(group, groups, ranks);
     int members = share_begin(group + 1, groups, ranks) - begin;
@@ -93,7 +93,7 @@ const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW
 
 bool crew_crowded(const struct crew_head *h) {
     int ranks = atomic_load_explicit(&h->workers.ranks, memory_order_relaxed);
-    return ranks * h->setup.threads > h->setup.cores;
+    return ranks * h->size.threads > h->size.cores;
 }
 
 void crew_wait(struct crew_head *h, bool (*holds)(void *arg), void *arg,

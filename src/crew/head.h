@@ -95,7 +95,8 @@ enum crew_state {
     CREW_LEFT, /* it has closed its run */
 };
 
-/* A worker process. */
+/* A worker process, which writes this. The agent writes rank, pid, leave, restarts and core, and
+ * clears the rest for the next process in this place. */
 struct crew_worker {
     _Alignas(64) atomic_int state; /* enum crew_state */
     atomic_int rank;               /* -1: a spare */
@@ -138,19 +139,16 @@ enum crew_stop {
     CREW_STOP_UNREAD, /* nobody reads stdout or stderr any more */
 };
 
-/* How the agent sets up the run. It writes this before it starts a worker, and nobody changes it
- * then. */
-struct crew_setup {
+/* The size of a run. The agent writes it before it starts a worker; it never changes. */
+struct crew_size {
     int workers, spares; /* at the start */
-    int most;            /* workers that can take part in a step */
     int threads;         /* per worker */
-    int places;          /* used entries of `worker`: most + spares */
-    int place_threads;   /* used entries of `thread`: of all places */
+    int most;            /* workers that can take part in a step; 0: `workers` */
+    double audit;        /* fraction of the lanes that a second worker computes */
+    /* Computed by crew_head_begin: */
+    int places;        /* used entries of `worker`: most + spares */
+    int place_threads; /* used entries of `thread`: of all places */
     int cores;
-    double audit;       /* fraction of the lanes that a second worker computes */
-    double until_loss;  /* `trireme bench` measures when the loss gets so low; 0: not */
-    char out[PATH_MAX]; /* the run's directory, absolute; empty: none */
-    char title[128];    /* of the run */
 };
 
 /* What takes long to choose is chosen by one worker for all. Whoever holds the lock reads and
@@ -177,6 +175,7 @@ struct crew_asked {
     atomic_int wanted;              /* number of workers; 0: no change */
     atomic_int stop;                /* enum crew_stop */
     _Atomic uint32_t saves;         /* counts requests to save */
+    double until_loss; /* set at the start: measure when the loss gets so low; 0: not */
 };
 
 /* The layout of the store. The reporter writes it once, then sets `published`; other workers
@@ -261,10 +260,12 @@ struct crew_course {
     _Alignas(64) _Atomic int64_t leg_time[LEGS_MOST];
 };
 
-/* What users, the agent and `trireme ctl` have been told, or will be. The reporter writes it, and any
- * thread what is marked so. No step depends on it. */
+/* What users, the agent and `trireme ctl` are told of the run. The reporter writes it, unless a
+ * comment names another writer. No step depends on it. */
 struct crew_told {
-    _Alignas(64) _Atomic uint32_t save_answered; /* the latest of asked.saves with an answer */
+    _Alignas(64) char out[PATH_MAX]; /* the run's directory, absolute; empty: none; the agent */
+    char title[128];                 /* of the run; the agent, before it starts a worker */
+    _Atomic uint32_t save_answered; /* the latest of asked.saves with an answer */
     _Atomic uint64_t saved;         /* step of the last answer */
     char save_error[CREW_LINE];     /* of the last answer; empty: it was saved */
     _Atomic uint32_t save_failures; /* count */
@@ -277,14 +278,13 @@ struct crew_told {
     char last_line[CREW_LINE];   /* of a finished run; the agent prints it at the end */
 };
 
-/* The head, by who writes it. Of the tables at the end, a worker and its threads write their own
- * entries while they live; the agent writes ranks and requests, and clears an entry for the next
- * process. */
+/* The head, by who writes it. The last three are tables: by place, by place, and by thread, place
+ * by place. */
 struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
     int64_t agent;
-    struct crew_setup setup;
+    struct crew_size size;
     struct crew_chosen chosen;
     _Alignas(64) wait_queue event; /* woken by every change that a thread may wait for */
     _Alignas(64) wait_queue data;  /* the same for samples, and the steps that need them */
@@ -298,12 +298,6 @@ struct crew_head {
     struct crew_thread thread[CREW_MOST_THREADS];
 };
 
-/* The size of a run; see struct crew_setup. */
-struct crew_size {
-    int workers, spares, threads; /* threads: per worker */
-    int most;                     /* 0: `workers` */
-    double audit;
-};
 /* Fails if a size is out of range. */
 tri_status crew_check(const struct crew_size *size);
 /* Writes the head of a store without a layout. */

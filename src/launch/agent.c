@@ -39,17 +39,17 @@ static tri_status make_head(struct agent *a) {
     a->head = h;
     crew_head_begin(h, &size);
     h->agent = getpid();
-    h->setup.until_loss = l->timing ? l->timing->until_loss : 0;
+    h->asked.until_loss = l->timing ? l->timing->until_loss : 0;
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
-    for (int i = 0; i < h->setup.place_threads; i++) pthread_mutex_init(&h->thread[i].life, &kind);
+    for (int i = 0; i < h->size.place_threads; i++) pthread_mutex_init(&h->thread[i].life, &kind);
     pthread_mutex_init(&h->chosen.lock, &kind);
     pthread_mutexattr_destroy(&kind);
     a->recovery = (struct recovery){.head = h, .fd = fd};
-    if (l->out && !realpath(l->out, h->setup.out)) *h->setup.out = 0;
-    base_format(h->setup.title, sizeof h->setup.title, "%s", l->title ? l->title : l->argv[0]);
+    if (l->out && !realpath(l->out, h->told.out)) *h->told.out = 0;
+    base_format(h->told.title, sizeof h->told.title, "%s", l->title ? l->title : l->argv[0]);
     return agent_write_address(a);
 }
 
@@ -113,9 +113,9 @@ static void end_without_samples(struct agent *a) {
     int runs = CREW_RUNS;
     double asked = (double)a->stop_deadline - grace;
     if (!a->stop_deadline || now - asked < least(DATA_GRACE, grace / 2)) return;
-    for (int i = 0; i < h->setup.place_threads && !atomic_load(&h->course.ending); i++) {
+    for (int i = 0; i < h->size.place_threads && !atomic_load(&h->course.ending); i++) {
         const struct crew_thread *thread = &h->thread[i];
-        int place = i / h->setup.threads;
+        int place = i / h->size.threads;
         bool waits = a->process[place].pid && atomic_load(&thread->at) == CREW_AT_DATA &&
                      now - (double)atomic_load(&thread->since) > least(DATA_WAIT, grace / 4);
         if (!waits || !atomic_compare_exchange_strong(&h->course.ending, &runs, CREW_STOPPED))
@@ -143,7 +143,7 @@ static void read_signals(struct agent *a) {
 }
 
 static bool any_pending(const struct agent *a) {
-    for (int i = 0; i < a->head->setup.places; i++)
+    for (int i = 0; i < a->head->size.places; i++)
         if (a->process[i].pending) return true;
     return false;
 }
@@ -159,7 +159,7 @@ static void wait_for_events(struct agent *a) {
 /* ---- the main loop ---- */
 
 static bool any_worker(const struct agent *a) {
-    for (int i = 0; i < a->head->setup.places; i++)
+    for (int i = 0; i < a->head->size.places; i++)
         if (a->process[i].pid) return true;
     return false;
 }
@@ -274,7 +274,8 @@ void launch_settle(struct launch *l) {
 }
 
 struct crew_size launch_size(const struct launch *l) {
-    return (struct crew_size){l->workers, l->spares, l->threads, l->most, l->audit};
+    return (struct crew_size){.workers = l->workers, .spares = l->spares, .threads = l->threads,
+                              .most = l->most, .audit = l->audit};
 }
 
 int agent_run(const struct launch *l) {

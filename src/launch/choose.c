@@ -10,7 +10,7 @@
 /* The first `ranks` workers take part, the others wait. The reporter is in the first place. */
 static void set_ranks(struct agent *a, int ranks) {
     struct crew_head *h = a->head;
-    for (int i = 0; i < h->setup.workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
+    for (int i = 0; i < h->size.workers; i++) atomic_store(&h->worker[i].rank, i < ranks ? i : -1);
     atomic_store(&h->workers.ranks, ranks);
     crew_notify(a->head);
 }
@@ -27,8 +27,8 @@ static void begin(struct agent *a, int ranks) {
 static void print_choice(struct agent *a, int best) {
     struct choice *c = &a->choice;
     struct text t = {0};
-    int threads = a->head->setup.threads;
-    for (int n = 1; n <= a->head->setup.workers; n++)
+    int threads = a->head->size.threads;
+    for (int n = 1; n <= a->head->size.workers; n++)
         if (c->rate[n] > 0 && n != 1)
             text_add(&t, "%s%d workers at %.2f times the rate of one", t.size ? ", " : "", n,
                      c->rate[n] / c->rate[1]);
@@ -42,11 +42,11 @@ static void decide(struct agent *a) {
     struct choice *c = &a->choice;
     struct crew_head *h = a->head;
     int best = 1;
-    for (int n = 2; n <= h->setup.workers; n++)
+    for (int n = 2; n <= h->size.workers; n++)
         if (c->rate[n] > c->rate[best] * GAIN) best = n;
     print_choice(a, best);
     set_ranks(a, best);
-    for (int i = best; i < h->setup.workers; i++) atomic_store(&h->worker[i].leave, 1);
+    for (int i = best; i < h->size.workers; i++) atomic_store(&h->worker[i].leave, 1);
     a->automatic = false;
     crew_notify(a->head);
 }
@@ -73,7 +73,7 @@ void agent_choose_workers(struct agent *a) {
         a->automatic = false;
         return;
     }
-    if (!c->ranks) begin(a, h->setup.workers > most_useful(h) ? most_useful(h) : h->setup.workers);
+    if (!c->ranks) begin(a, h->size.workers > most_useful(h) ? most_useful(h) : h->size.workers);
     if (done < c->first) return;
     if (!c->since) {
         c->first = done;

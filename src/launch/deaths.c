@@ -33,8 +33,8 @@ void agent_join_watchers(struct agent *a) {
 }
 
 static void start_watchers(struct agent *a, int place) {
-    for (int t = 0; t < a->head->setup.threads; t++) {
-        int number = place * a->head->setup.threads + t;
+    for (int t = 0; t < a->head->size.threads; t++) {
+        int number = place * a->head->size.threads + t;
         struct watcher *w = &a->watcher[number];
         if (w->started || !atomic_load(&a->head->thread[number].held)) continue;
         w->agent = a;
@@ -48,8 +48,8 @@ static void start_watchers(struct agent *a, int place) {
 static int64_t all_dead(const struct agent *a, int place, bool *any) {
     int64_t last = 0;
     bool all = true;
-    for (int t = 0; t < a->head->setup.threads; t++) {
-        int thread = place * a->head->setup.threads + t;
+    for (int t = 0; t < a->head->size.threads; t++) {
+        int thread = place * a->head->size.threads + t;
         const struct watcher *w = &a->watcher[thread];
         bool dead = w->started && atomic_load(&w->dead);
         if (!atomic_load(&a->head->thread[thread].held)) continue;
@@ -67,7 +67,7 @@ static bool alive(const struct agent *a, int place) {
 }
 
 static int find_ready(const struct agent *a, bool spare) {
-    for (int i = 0; i < a->head->setup.places; i++) {
+    for (int i = 0; i < a->head->size.places; i++) {
         struct crew_worker *w = &a->head->worker[i];
         if (alive(a, i) && atomic_load(&w->state) == CREW_READY && !atomic_load(&w->leave) &&
             (atomic_load(&w->rank) < 0) == spare)
@@ -87,7 +87,7 @@ static void replace(struct agent *a, int place) {
         atomic_store(&w->rank, -1);
         atomic_store(&w->core, -1);
         atomic_store(&s->core, core);
-        cores_pin(&a->cores, core, h->setup.threads, a->process[spare].pid);
+        cores_pin(&a->cores, core, h->size.threads, a->process[spare].pid);
         atomic_store(&s->first_claimed, 0);
         atomic_store(&s->rank, rank);
         log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
@@ -117,9 +117,9 @@ void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]) {
 
 int agent_thread_at_fault(const struct agent *a, int place) {
     const struct crew_head *h = a->head;
-    int first = place * h->setup.threads, crashed = atomic_load(&h->worker[place].crashed);
+    int first = place * h->size.threads, crashed = atomic_load(&h->worker[place].crashed);
     if (a->process[place].stalled) return first + a->process[place].stalled - 1;
-    for (int t = 0; t < h->setup.threads && !crashed; t++) {
+    for (int t = 0; t < h->size.threads && !crashed; t++) {
         int at = atomic_load(&h->thread[first + t].at);
         if (at != CREW_AT_WAIT && at != CREW_AT_REST) return first + t;
     }
@@ -164,7 +164,7 @@ static void restart_before_first_step(struct agent *a, int place) {
 }
 
 bool agent_is_starting(const struct agent *a, int place) {
-    int at = atomic_load(&a->head->thread[place * a->head->setup.threads].at);
+    int at = atomic_load(&a->head->thread[place * a->head->size.threads].at);
     return at == CREW_AT_START || at == CREW_AT_COMPILE;
 }
 
@@ -232,7 +232,7 @@ static void recover_from(struct agent *a, int place, int64_t when) {
 
 /* The process is gone, so its watchers end, too. */
 static void join_watchers_of(struct agent *a, int place) {
-    int threads = a->head->setup.threads;
+    int threads = a->head->size.threads;
     for (int t = 0; t < threads; t++) join_watcher(&a->watcher[place * threads + t]);
 }
 
@@ -243,7 +243,7 @@ static bool fails_to_start(struct agent *a, int place, int status, enum cause ca
     *times = agent_is_starting(a, place) ? *times + (cause != CAUSE_KILL) : 0;
     if (*times < MOST_FAULTS) return false;
     bool alone = true;
-    for (int i = 0; i < a->head->setup.places; i++) alone &= i == place || !a->process[i].pid;
+    for (int i = 0; i < a->head->size.places; i++) alone &= i == place || !a->process[i].pid;
     agent_print(a, "worker %d has ended %d times before it could take part, and is not started "
                 "again: %s", place, *times,
                 alone ? "the run ends" : "the others continue without it");
@@ -364,7 +364,7 @@ static void reap(struct agent *a, int place) {
 void agent_reap(struct agent *a) {
     check_early_exit(a);
     agent_check_memory(a);
-    for (int i = 0; i < a->head->setup.places; i++) {
+    for (int i = 0; i < a->head->size.places; i++) {
         struct process *p = &a->process[i];
         if (!p->pid) continue;
         if (p->pending) recover(a, i);

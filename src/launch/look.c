@@ -251,17 +251,17 @@ void look_at(const struct look *l, struct look_view *v) {
         .lanes = h->layout.lanes, .stages = h->layout.legs.stages,
         .ranks = atomic_load(&h->workers.ranks),
         .reporter = atomic_load(&h->workers.reporter), .wanted = atomic_load(&h->asked.wanted),
-        .most = h->setup.most, .spares = h->setup.spares,
+        .most = h->size.most, .spares = h->size.spares,
         .deaths = atomic_load(&h->workers.epoch)};
-    v->threads = within(h->setup.threads, 1, CREW_MOST_THREADS);
-    v->places = within(h->setup.places, 0, CREW_MOST_WORKERS);
+    v->threads = within(h->size.threads, 1, CREW_MOST_THREADS);
+    v->places = within(h->size.places, 0, CREW_MOST_WORKERS);
     if (v->places > CREW_MOST_THREADS / v->threads) v->places = CREW_MOST_THREADS / v->threads;
     if (h->layout.n_groups > 0 && h->layout.seats > 0 && v->ranks > 0)
         v->replicas = group_count(v->ranks, h->layout.seats);
     v->state = state_of(h, v, alive);
     v->loss = loss_of(h, v->committed);
-    copy_text(v->title, h->setup.title, sizeof v->title);
-    copy_text(v->out, h->setup.out, sizeof v->out);
+    copy_text(v->title, h->told.title, sizeof v->title);
+    copy_text(v->out, h->told.out, sizeof v->out);
     copy_text(v->failure, h->course.failure, sizeof v->failure);
     for (int i = 0; i < v->places; i++) read_worker(h, i, v, &v->worker[i]);
 }

@@ -84,12 +84,12 @@ void recovery_of(struct recovery *r, int place) {
     int writer = place + 1;
     if (!atomic_load(&h->course.ending))
         atomic_compare_exchange_strong(&h->course.failing, &writer, 0);
-    for (int t = 0; r->base && t < h->setup.threads; t++) {
-        int thread = place * h->setup.threads + t;
+    for (int t = 0; r->base && t < h->size.threads; t++) {
+        int thread = place * h->size.threads + t;
         atomic_store(&h->thread[thread].rows, 0);
         atomic_store(&h->thread[thread].again, 0); /* others may repeat that lane */
         recover_boards(r, opened, thread);
-        if (h->setup.audit > 0)
+        if (h->size.audit > 0)
             claim_forget(crew_audit_word(h, r->base, 0, 0), l->audit_legs * l->lanes, thread);
         tasks_recover((claim_word *)(r->base + l->tasks), l->n_tasks, thread,
                       crew_undo(h, r->base, thread), r->base);

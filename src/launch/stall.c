@@ -37,9 +37,9 @@ static double time_limit(const struct agent *a, const struct crew_thread *h, boo
 static void add_waiting(const struct agent *a, int place, struct text *out) {
     const struct crew_head *h = a->head;
     int who[CREW_MOST_WORKERS], n = 0;
-    for (int i = 0; i < h->setup.places; i++)
+    for (int i = 0; i < h->size.places; i++)
         if (i != place && a->process[i].pid && atomic_load(&h->worker[i].rank) >= 0 &&
-            atomic_load(&h->thread[i * h->setup.threads].at) == CREW_AT_WAIT)
+            atomic_load(&h->thread[i * h->size.threads].at) == CREW_AT_WAIT)
             who[n++] = i;
     if (n) text_add(out, "; worker%s", n == 1 ? "" : "s");
     for (int i = 0; i < n; i++)
@@ -80,14 +80,14 @@ static void measure_thread(struct seen *s, pid_t pid, int thread, double passed)
 static void measure_threads(struct agent *a, int place, double passed) {
     const struct crew_head *h = a->head;
     struct process *p = &a->process[place];
-    for (int t = 0; t < h->setup.threads; t++) {
-        const struct crew_thread *thread = &h->thread[place * h->setup.threads + t];
+    for (int t = 0; t < h->size.threads; t++) {
+        const struct crew_thread *thread = &h->thread[place * h->size.threads + t];
         int tid = atomic_load(&thread->tid);
         p->seen[t].state = 0;
         if (t && !atomic_load(&thread->held)) continue;
         measure_thread(&p->seen[t], p->pid, tid ? tid : (int)p->pid, passed);
     }
-    for (int t = 1; t < h->setup.threads; t++)
+    for (int t = 1; t < h->size.threads; t++)
         if (p->seen[0].state == 'S' && p->seen[t].state == 'R' &&
             p->seen[t].passed < p->seen[0].passed)
             p->seen[0].passed = p->seen[t].passed;
@@ -99,7 +99,7 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     struct text who = {0};
     char text[512], at[AT_TEXT], seats[CREW_SEATS];
     add_waiting(a, place, &who);
-    agent_describe(a, place * a->head->setup.threads + thread, at);
+    agent_describe(a, place * a->head->size.threads + thread, at);
     base_format(text, sizeof text, "worker %d (pid %d%s) makes no progress: %s, for %.1f s%s",
                 place, (int)a->process[place].pid, crew_name_seats(a->head, place, seats), at,
                 still, who.data ? who.data : "");
@@ -117,7 +117,7 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
 }
 
 static void check_thread(struct agent *a, int place, int thread) {
-    struct crew_thread *t = &a->head->thread[place * a->head->setup.threads + thread];
+    struct crew_thread *t = &a->head->thread[place * a->head->size.threads + thread];
     struct seen *s = &a->process[place].seen[thread];
     uint64_t heartbeat = atomic_load(&t->heartbeat);
     bool kills;
@@ -147,10 +147,10 @@ void agent_check_progress(struct agent *a) {
     if (passed < interval) return;
     if (passed > LONGEST * interval) passed = LONGEST * interval;
     a->looked = now;
-    for (int i = 0; i < h->setup.places; i++) {
+    for (int i = 0; i < h->size.places; i++) {
         if (!a->process[i].pid || a->process[i].dead) continue;
         measure_threads(a, i, passed);
-        for (int t = 0; t < h->setup.threads; t++)
+        for (int t = 0; t < h->size.threads; t++)
             if (a->process[i].seen[t].state) check_thread(a, i, t);
     }
     agent_check_standstill(a, passed);

@@ -11,7 +11,7 @@
 /* ", claimed by worker 3", or ", claimed by nobody". */
 static void add_owner(const struct agent *a, const struct claim *c, struct text *out) {
     if (c->state == CLAIM_TAKEN)
-        text_add(out, ", claimed by worker %d", c->owner / a->head->setup.threads);
+        text_add(out, ", claimed by worker %d", c->owner / a->head->size.threads);
     else
         text_add(out, ", claimed by nobody");
 }
@@ -95,20 +95,20 @@ static void add_cause(const struct agent *a, int place, const struct crew_thread
     else if (what == CREW_FOR_TASKS && is_task) add_task(a, part, out);
     else if (what == CREW_FOR_ORDER && in_group) add_captain(&g, out);
     else if (what == CREW_FOR_QUIET && in_group) add_busy(&g, place, out);
-    else if (what == CREW_FOR_MEMBERS && in_group) add_member(&g, h->setup.threads, out);
+    else if (what == CREW_FOR_MEMBERS && in_group) add_member(&g, h->size.threads, out);
     else text_add(out, "the end of the step");
 }
 
 static void log_waits(struct agent *a) {
     const struct crew_head *h = a->head;
-    for (int i = 0; a->recovery.base && i < h->setup.place_threads; i++) {
-        int place = i / h->setup.threads;
+    for (int i = 0; a->recovery.base && i < h->size.place_threads; i++) {
+        int place = i / h->size.threads;
         struct text what = {0};
-        if (!a->process[place].pid || (i % h->setup.threads && !atomic_load(&h->thread[i].held)))
+        if (!a->process[place].pid || (i % h->size.threads && !atomic_load(&h->thread[i].held)))
             continue;
         add_cause(a, place, &h->thread[i], &what);
         log_event(&a->log, LOG_ERROR, "waits", "worker=%d thread=%d rank=%d text=%s", place,
-                  i % h->setup.threads, atomic_load(&h->worker[place].rank),
+                  i % h->size.threads, atomic_load(&h->worker[place].rank),
                   what.data ? what.data : "");
         text_free(&what);
     }
@@ -121,7 +121,7 @@ static void log_waits(struct agent *a) {
 static uint64_t work_done(const struct agent *a) {
     const struct crew_head *h = a->head;
     uint64_t sum = atomic_load(&h->course.committed) + atomic_load(&h->workers.epoch);
-    for (int i = 0; i < h->setup.place_threads; i++) {
+    for (int i = 0; i < h->size.place_threads; i++) {
         const struct crew_thread *thread = &h->thread[i];
         sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) +
                           atomic_load(&thread->data));
@@ -137,10 +137,10 @@ static bool all_wait(const struct agent *a, double *passed) {
     bool open = !atomic_load(&h->asked.paused) ||
                 atomic_load(&h->course.opened) > atomic_load(&h->course.committed);
     if (!open || !crew_begun(h) || atomic_load(&h->course.ending)) return false;
-    for (int i = 0; i < h->setup.places; i++)
-        for (int t = 0; a->process[i].pid && t < h->setup.threads; t++) {
+    for (int i = 0; i < h->size.places; i++)
+        for (int t = 0; a->process[i].pid && t < h->size.threads; t++) {
             const struct seen *s = &a->process[i].seen[t];
-            int at = atomic_load(&h->thread[i * h->setup.threads + t].at);
+            int at = atomic_load(&h->thread[i * h->size.threads + t].at);
             if (a->process[i].dead) continue;
             if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
             if (s->state && s->passed < *passed) *passed = s->passed;
@@ -164,7 +164,7 @@ static void stand_still(struct agent *a) {
     } else {
         a->stood = step;
         agent_print(a, "%s; all are killed and replaced", text);
-        for (int i = 0; i < a->head->setup.places; i++) {
+        for (int i = 0; i < a->head->size.places; i++) {
             a->process[i].freed = a->process[i].pid && !a->process[i].dead;
             if (a->process[i].freed) agent_kill(a, i);
         }

@@ -19,7 +19,7 @@ static void read_loss_time(const struct agent *a, struct launch_timing *t) {
 /* The time that all threads have waited for others in their steps, in seconds. */
 static double waited(const struct crew_head *h) {
     int64_t all = 0;
-    for (int i = 0; i < h->setup.place_threads; i++) all += atomic_load(&h->thread[i].wait);
+    for (int i = 0; i < h->size.place_threads; i++) all += atomic_load(&h->thread[i].wait);
     return (double)all / 1e9;
 }
 
@@ -43,7 +43,7 @@ void agent_time(struct agent *a) {
         t->lanes = h->layout.lanes;
         if (h->layout.n_groups) t->seats = h->layout.seats;
         t->stages = h->layout.legs.stages;
-        int threads = h->setup.workers * h->setup.threads;
+        int threads = h->size.workers * h->size.threads;
         t->waiting = (waited(h) - a->timing_waited) / (passed * threads);
     }
     bool enough = t->steps ? steps >= t->steps : passed >= t->seconds && steps >= 3;

@@ -135,8 +135,8 @@ static void reset_place(struct agent *a, int place) {
     struct crew_head *h = a->head;
     struct crew_worker *w = &h->worker[place];
     a->process[place] = (struct process){0};
-    for (int t = 0; t < h->setup.threads; t++) {
-        struct crew_thread *thread = &h->thread[place * h->setup.threads + t];
+    for (int t = 0; t < h->size.threads; t++) {
+        struct crew_thread *thread = &h->thread[place * h->size.threads + t];
         atomic_store(&thread->held, 0);
         atomic_store(&thread->tid, 0);
         atomic_store(&thread->at, CREW_AT_START);
@@ -187,7 +187,7 @@ tri_status agent_start(struct agent *a, int place) {
 }
 
 tri_status agent_start_all(struct agent *a) {
-    const struct crew_setup *s = &a->head->setup;
+    const struct crew_size *s = &a->head->size;
     tri_status status = TRI_OK;
     for (int i = 0; i < s->places; i++)
         atomic_store(&a->head->worker[i].core, i < s->workers ? i * s->threads : -1);
@@ -206,14 +206,14 @@ void agent_kill(const struct agent *a, int place) {
 }
 
 static int find_empty(const struct agent *a) {
-    for (int i = 0; i < a->head->setup.places; i++)
+    for (int i = 0; i < a->head->size.places; i++)
         if (!a->process[i].pid) return i;
     return -1;
 }
 
 /* -1: the worker that had it could not be started again. */
 static int holder_of_rank(const struct agent *a, int rank) {
-    for (int i = 0; i < a->head->setup.places; i++)
+    for (int i = 0; i < a->head->size.places; i++)
         if (a->process[i].pid && atomic_load(&a->head->worker[i].rank) == rank) return i;
     return -1;
 }
@@ -243,8 +243,8 @@ void agent_fail(struct agent *a, const char *why) {
 
 void agent_kill_all(struct agent *a) {
     a->stopped = true;
-    for (int i = 0; a->process && i < a->head->setup.places; i++) agent_kill(a, i);
-    for (int i = 0; a->process && i < a->head->setup.places; i++) {
+    for (int i = 0; a->process && i < a->head->size.places; i++) agent_kill(a, i);
+    for (int i = 0; a->process && i < a->head->size.places; i++) {
         if (!a->process[i].pid) continue;
         waitpid(a->process[i].pid, NULL, 0);
         a->process[i].pid = 0;
@@ -264,7 +264,7 @@ static void keep_reporter(struct agent *a, int wanted) {
 }
 
 static bool any_worker_leaves(const struct agent *a) {
-    for (int i = 0; i < a->head->setup.places; i++)
+    for (int i = 0; i < a->head->size.places; i++)
         if (a->process[i].pid && atomic_load(&a->head->worker[i].leave)) return true;
     return false;
 }
@@ -273,7 +273,7 @@ static void scale(struct agent *a, int now, int wanted) {
     struct crew_head *h = a->head;
     agent_print(a, "scaling from %d to %d workers", now, wanted);
     keep_reporter(a, wanted);
-    for (int i = 0; i < h->setup.places && wanted < now; i++)
+    for (int i = 0; i < h->size.places && wanted < now; i++)
         if (atomic_load(&h->worker[i].rank) >= wanted) {
             atomic_store(&h->worker[i].leave, 1);
             atomic_store(&h->worker[i].rank, -1);
@@ -283,7 +283,7 @@ static void scale(struct agent *a, int now, int wanted) {
         int place = find_empty(a);
         if (place < 0) break;
         atomic_store(&h->worker[place].rank, rank);
-        atomic_store(&h->worker[place].core, rank * h->setup.threads);
+        atomic_store(&h->worker[place].core, rank * h->size.threads);
         if (agent_start(a, place)) agent_print(a, "%s", tri_message());
     }
     crew_notify(a->head);
@@ -291,7 +291,7 @@ static void scale(struct agent *a, int now, int wanted) {
 
 /* For measurements of how long a replacement takes. */
 void agent_log_first_lanes(struct agent *a) {
-    for (int i = 0; i < a->head->setup.places; i++) {
+    for (int i = 0; i < a->head->size.places; i++) {
         int64_t when = atomic_load(&a->head->worker[i].first_claimed);
         if (when <= 0) continue;
         log_event(&a->log, LOG_INFO, "rowing", "worker=%d at_ns=%lld", i, (long long)when);
@@ -306,7 +306,7 @@ void agent_scale(struct agent *a) {
     int asked = atomic_load(&h->asked.wanted), now = atomic_load(&h->workers.ranks);
     if (!asked || a->stopped || atomic_load(&h->course.ending) || !crew_begun(h)) return;
     if (a->automatic || any_worker_leaves(a)) return; /* -n auto finishes first */
-    int wanted = asked > h->setup.most ? h->setup.most : asked;
+    int wanted = asked > h->size.most ? h->size.most : asked;
     if (wanted != now) scale(a, now, wanted);
     atomic_compare_exchange_strong(&h->asked.wanted, &asked, 0);
 }

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crew/head.h"
 #include "data/data.h"
 #include "machine/budget.h"
 #include "plan/rebatch.h"
@@ -31,7 +30,6 @@ struct candidate {
 
 struct fit {
     tri_run *run;
-    struct crew_size size;
     struct candidate *c;
     size_t n, capacity;
 };
@@ -151,7 +149,7 @@ static tri_status try(const struct fit *f, const char *patterns, double *bytes) 
     if (own->data) o.subset = NULL; /* these are the samples of the subset */
     o.eval_source = eval;
     const bool kept = lend(data, true), eval_kept = lend(eval, true);
-    tri_run *run = run_plan_with_data(g, &o, own->worker ? &f->size : NULL);
+    tri_run *run = run_plan_with_data(g, &o, own->worker ? &own->worker->head->size : NULL);
     if (run) {
         const struct machine *last = evaluation_machine(run);
         *bytes = (double)(budget_with_others(last, &run->store) + budget_program(last));
@@ -298,7 +296,6 @@ tri_status fit_settle(tri_run *run) {
         if (word) run->options.recompute = NULL;
         return TRI_OK;
     }
-    if (run->worker) f.size = worker_planned(run->worker);
     tri_status status = settle(&f, how);
     forget(&f);
     return status;

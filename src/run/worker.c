@@ -164,10 +164,10 @@ tri_status worker_join(struct worker **out) {
         status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent "
                            "(%d), which would not notice its death: let a script `exec` the "
                            "program", (int)getppid(), (int)c->head->agent);
-    if (!status && (place < 0 || place >= c->head->setup.places))
+    if (!status && (place < 0 || place >= c->head->size.places))
         status = base_fail(TRI_FAILED, "the workers have no place %d", place);
     if (!status) {
-        c->threads = c->head->setup.threads;
+        c->threads = c->head->size.threads;
         c->context = calloc((size_t)c->threads, sizeof *c->context);
         if (!c->context) status = base_no_memory("a worker");
     }
@@ -223,12 +223,6 @@ struct worker *worker_for_plan(const struct crew_size *size) {
     return c;
 }
 
-struct crew_size worker_planned(const struct worker *c) {
-    const struct crew_setup *s = &c->head->setup;
-    return (struct crew_size){.workers = s->workers, .spares = s->spares, .threads = s->threads,
-                              .most = s->most, .audit = s->audit};
-}
-
 const char *worker_choice(struct worker *c) {
     int failed = pthread_mutex_lock(&c->head->chosen.lock);
     if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&c->head->chosen.lock);
@@ -246,13 +240,13 @@ void worker_chose(struct worker *c, const char *text) {
     pthread_mutex_unlock(&c->head->chosen.lock);
 }
 
-int worker_all_threads(const struct worker *c) { return c->head->setup.most * c->threads; }
-int worker_place_threads(const struct worker *c) { return c->head->setup.place_threads; }
+int worker_all_threads(const struct worker *c) { return c->head->size.most * c->threads; }
+int worker_place_threads(const struct worker *c) { return c->head->size.place_threads; }
 int worker_auditors(const struct worker *c) {
-    return c->head->setup.audit > 0 ? worker_place_threads(c) : 0;
+    return c->head->size.audit > 0 ? worker_place_threads(c) : 0;
 }
 int worker_processes(const struct worker *c) {
-    return c->head->setup.workers + c->head->setup.spares;
+    return c->head->size.workers + c->head->size.spares;
 }
 
 /* ---- who it is ---- */

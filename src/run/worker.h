@@ -73,7 +73,6 @@ tri_status worker_join(struct worker **out);
 /* A worker of a run that is only planned, to learn how much memory it needs. Null with a
  * message. */
 struct worker *worker_for_plan(const struct crew_size *size);
-struct crew_size worker_planned(const struct worker *c);
 /* Detaches its threads; call it before the team is freed. */
 void worker_release(struct worker *c, struct team *team);
 void worker_free(struct worker *c);

@@ -51,7 +51,7 @@ static int number_of(const struct worker *c, const struct tree_lane *l) {
     return l->leg * (int)c->run->machine->lanes + l->lane;
 }
 static int count(const struct worker *c) {
-    return c->head->setup.audit > 0
+    return c->head->size.audit > 0
                ? c->run->machine->tree[1].buckets.legs * (int)c->run->machine->lanes : 0;
 }
 
@@ -81,7 +81,7 @@ static int maker(const struct worker *c, int audit) {
 
 static bool wanted(const struct worker *c, int lane) {
     uint64_t key = random_key(random_key(c->run->options.seed, c->step), (uint64_t)lane);
-    return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->setup.audit;
+    return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->size.audit;
 }
 
 /* Whether they are one worker, or compute lanes together. */
@@ -103,7 +103,7 @@ static bool has_made(const struct worker *c, int audit, int place) {
 /* Whether a worker could audit the leg: one that has made nothing of it. It may be a spare, unless
  * the workers form replicas. */
 static bool can_be_audited(const struct worker *c, int audit) {
-    for (int i = 0; i < c->head->setup.places; i++)
+    for (int i = 0; i < c->head->size.places; i++)
         if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, audit, i) &&
             (!c->head->layout.n_groups || crew_group_of(c->head, i) >= 0))
             return true;
@@ -154,8 +154,8 @@ static bool close_audit(const struct worker *c, int audit) {
 
 /* Sums of results that count already must not change. */
 void worker_audit_note(struct worker *c, const struct tree_lane *l, int bucket) {
-    if (c->head->setup.audit > 0 && !wanted(c, l->lane)) close_audit(c, number_of(c, l));
-    if (c->head->setup.audit <= 0 || !wanted(c, l->lane) || maker_of(c, l->lane, bucket) >= 0)
+    if (c->head->size.audit > 0 && !wanted(c, l->lane)) close_audit(c, number_of(c, l));
+    if (c->head->size.audit <= 0 || !wanted(c, l->lane) || maker_of(c, l->lane, bucket) >= 0)
         return;
 #ifdef TRIREME_POINTS
     lie(c, l, bucket);

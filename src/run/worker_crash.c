@@ -13,12 +13,12 @@
 
 void worker_crash_open(struct worker *c) {
     const char *fds = getenv(CREW_ENV_OUTPUT);
-    char path[sizeof c->head->setup.out + 32];
+    char path[sizeof c->head->told.out + 32];
     int out;
     c->crash_out = -1;
     if (!fds || sscanf(fds, "%d,%d", &out, &c->crash_user) != 2) c->crash_user = STDERR_FILENO;
-    if (!*c->head->setup.out) return;
-    base_format(path, sizeof path, "%s/worker-%d.out", c->head->setup.out, c->place);
+    if (!*c->head->told.out) return;
+    base_format(path, sizeof path, "%s/worker-%d.out", c->head->told.out, c->place);
     c->crash_out = base_open(path, O_WRONLY | O_CREAT | O_APPEND, NULL);
 }
 

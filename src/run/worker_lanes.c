@@ -75,7 +75,7 @@ static void write_rows(struct worker *c, struct thread_context *me, const struct
 bool worker_rows_are_free(void *arg) {
     const struct worker *c = arg;
     uint64_t next = atomic_load(&c->head->course.committed) + 1;
-    for (int i = 0; i < c->head->setup.place_threads; i++) {
+    for (int i = 0; i < c->head->size.place_threads; i++) {
         uint64_t step = atomic_load(&c->head->thread[i].rows);
         if (step && step + 1 < next) return false;
     }
@@ -215,7 +215,7 @@ bool worker_defers(struct worker_stage *s) {
     const struct worker *c = s->c;
     int64_t takes = atomic_load(&s->context->shared->pure_time), least = takes;
     if (s->defers) return s->defers > 0 && base_now() < s->defers;
-    for (int i = 0; takes && i < c->head->setup.place_threads; i += s->alone ? c->threads : 1) {
+    for (int i = 0; takes && i < c->head->size.place_threads; i += s->alone ? c->threads : 1) {
         int64_t t = atomic_load(&c->head->thread[i].pure_time);
         if (t && t < least && atomic_load(&c->head->worker[i / c->threads].rank) >= 0) least = t;
     }
@@ -240,7 +240,7 @@ static int64_t others_end(const struct worker_stage *s, int left, int64_t now) {
     int64_t ready[CREW_MOST_THREADS], takes[CREW_MOST_THREADS], last = 0;
     const struct worker *c = s->c;
     int n = 0;
-    for (int i = 0; i < c->head->setup.place_threads; i++) {
+    for (int i = 0; i < c->head->size.place_threads; i++) {
         const struct crew_thread *t = &c->head->thread[i];
         int64_t lane_time = atomic_load(&t->lane_time);
         if (t == s->context->shared || !lane_time ||

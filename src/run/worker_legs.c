@@ -56,7 +56,7 @@ static bool is_served(const struct worker_stage *s, int rank, uint64_t *progress
     const struct crew_head *h = c->head;
     bool served = false;
     *progress = 1;
-    for (int i = 0; i < h->setup.places; i++) {
+    for (int i = 0; i < h->size.places; i++) {
         if (atomic_load(&h->worker[i].state) != CREW_READY) continue;
         for (int k = 0, all; k < c->threads; k++) {
             const struct crew_thread *t = &h->thread[i * c->threads + k];
@@ -131,7 +131,7 @@ bool worker_leg_is_ready(struct worker_stage *s) {
 }
 
 bool worker_is_repeated(const struct worker *c, int again) {
-    for (int i = 0; i < c->head->setup.place_threads; i++)
+    for (int i = 0; i < c->head->size.place_threads; i++)
         if (atomic_load(&c->head->thread[i].again) == again) return true;
     return false;
 }

@@ -16,8 +16,8 @@ static double seconds(int64_t nanoseconds) { return 1e-9 * (double)nanoseconds; 
 
 struct worker_spent worker_spent_of(const struct crew_head *h, int place) {
     struct worker_spent s = {0};
-    for (int t = 0; t < h->setup.threads; t++) {
-        const struct crew_thread *thread = &h->thread[place * h->setup.threads + t];
+    for (int t = 0; t < h->size.threads; t++) {
+        const struct crew_thread *thread = &h->thread[place * h->size.threads + t];
         int64_t data = atomic_load_explicit(&thread->data, memory_order_relaxed);
         int64_t compute = atomic_load_explicit(&thread->compute, memory_order_relaxed) - data;
         s.compute += compute > 0 ? compute : 0; /* a lane's data is counted before its computing */
@@ -44,15 +44,15 @@ static long long step_of(const struct worker *c) {
 void worker_log_join(struct worker *c) {
     struct worker_log *l = &c->log;
     const char *whose;
-    char path[sizeof c->head->setup.out + 32];
+    char path[sizeof c->head->told.out + 32];
     *l = (struct worker_log){.log.fd = -1,
                              .joined = base_now(),
                              .rank = worker_rank(c),
                              .reports = worker_reports(c),
                              .before = worker_spent_of(c->head, c->place)};
     l->lost = l->before.lost;
-    if (!*c->head->setup.out) return;
-    base_format(path, sizeof path, "%s/worker-%d.log", c->head->setup.out, c->place);
+    if (!*c->head->told.out) return;
+    base_format(path, sizeof path, "%s/worker-%d.log", c->head->told.out, c->place);
     if (log_open(&l->log, path, LOG_BUDGET)) return;
     log_event(&l->log, LOG_INFO, "join",
               "worker=%d step=%lld pid=%d rank=%d threads=%d core=%d memory=%lld", c->place,

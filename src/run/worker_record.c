@@ -10,7 +10,7 @@
 
 static int look(void *user, struct observed_worker *out) {
     const struct crew_head *h = user;
-    for (int i = 0; i < h->setup.places; i++) {
+    for (int i = 0; i < h->size.places; i++) {
         struct worker_spent s = worker_spent_of(h, i);
         struct crew_seats seats;
         if (!crew_seats_of(h, i, &seats)) seats.replica = seats.first = seats.last = -1;
@@ -21,7 +21,7 @@ static int look(void *user, struct observed_worker *out) {
             .lanes = (int64_t)s.lanes, .peak = atomic_load(&h->worker[i].peak),
             .replica = seats.replica, .seats = {seats.first, seats.last}};
     }
-    return h->setup.places;
+    return h->size.places;
 }
 
 /* All reporters measure time from the first step on. */
@@ -36,7 +36,7 @@ static void settle_begin(const struct worker *c, tri_run *run) {
 /* Called before the loop too, so that a file that cannot be written is an error at the start. */
 tri_status worker_open_record(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
-    const char *own = run->options.out, *of_agent = *h->setup.out ? h->setup.out : NULL;
+    const char *own = run->options.out, *of_agent = *h->told.out ? h->told.out : NULL;
     const char *directory = own ? own : of_agent;
     if (c->records || !worker_reports(c)) return TRI_OK;
     settle_begin(c, run);
@@ -46,7 +46,7 @@ tri_status worker_open_record(struct worker *c, tri_run *run) {
     if (!status) atomic_store(&h->told.recorded, 1);
     if (!status)
         status = metrics_watch(&run->record->metrics, (struct metrics_workers){
-                                   .look = look, .user = h, .most = h->setup.places});
+                                   .look = look, .user = h, .most = h->size.places});
     return status;
 }
 

@@ -55,7 +55,7 @@ static bool enter(struct worker_stage *s) {
     if (c->group.shared || number < 0) return c->group.shared;
     c->group = crew_group(c->head, c->base, number);
     c->order = 0;
-    for (int i = 0; i < c->head->setup.places; i++) {
+    for (int i = 0; i < c->head->size.places; i++) {
         int64_t t = atomic_load(&c->head->thread[i * c->threads].lane_time);
         if (rank_in_group(c, i) >= 0 && t > lane) lane = t;
     }
@@ -115,7 +115,7 @@ void worker_settle_group(struct worker *c) {
 static bool may_lead(const struct worker *c) {
     bool late = base_now() > c->patience;
     if (atomic_load(&c->group.shared->captain) || worker_rank(c) < 0) return false;
-    for (int i = 0; i < c->head->setup.places; i++) {
+    for (int i = 0; i < c->head->size.places; i++) {
         int rank = rank_in_group(c, i);
         if (rank >= 0 && rank < worker_rank(c) &&
             (is_there(c, i) || (is_expected(c, i) && !late)))
@@ -315,7 +315,7 @@ static bool may_order(void *arg) {
     const struct worker *c = arg;
     if (worker_over(c)) return true;
     if (!is_quiet(arg)) return false;
-    for (int i = 0; i < c->head->setup.places && base_now() < c->patience; i++)
+    for (int i = 0; i < c->head->size.places && base_now() < c->patience; i++)
         if (is_expected(c, i)) return false;
     return true;
 }
@@ -330,7 +330,7 @@ static int muster(const struct worker *c, int *who) {
     int n = 1, size = worker_size(c), most = c->run->machine->members;
     *who = c->place;
     for (int rank = 0; rank < size && n < most; rank++)
-        for (int i = 0; i < c->head->setup.places && n < most; i++)
+        for (int i = 0; i < c->head->size.places && n < most; i++)
             if (i != c->place && is_there(c, i) &&
                 atomic_load(&c->head->worker[i].rank) == rank)
                 who[n++] = i;

@@ -123,7 +123,7 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
     p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
     size_t audits = crew_audit_bytes((int)m->lanes, m->tree[1].buckets.legs,
                                      worker_place_threads(c), p.audit_roots);
-    p.audits = place(&p.end, c->head->setup.audit > 0 ? audits : 0);
+    p.audits = place(&p.end, c->head->size.audit > 0 ? audits : 0);
     p.results = place(&p.end, 2 * (uint64_t)m->n_outputs * sizeof(double));
     p.evaluation = place(&p.end, worker_evaluation_bytes(run, &p.n_batches));
     return p;
@@ -457,7 +457,7 @@ static void warn_waiting(const struct worker *c, const struct machine *m) {
 /* Another replica makes the audits. */
 static tri_status check_audit(const struct worker *c, const struct machine *m) {
     int seats = (int)mesh_seats(&m->compilation.strategies.mesh);
-    if (c->head->setup.audit <= 0 || m->members == 1 || group_count(worker_size(c), seats) > 1)
+    if (c->head->size.audit <= 0 || m->members == 1 || group_count(worker_size(c), seats) > 1)
         return TRI_OK;
     return base_fail(TRI_USAGE, "--audit needs two replicas, but up to %d workers form one of the "
                      "mesh's %d seats; -n %d forms two", seats, seats, seats + 1);
@@ -469,7 +469,7 @@ static tri_status make_loader(const struct worker *c, tri_run *run, const struct
     const struct loader_place place = {
         .word = p->n_loads ? (claim_word *)(c->base + p->loads) : NULL,
         .queue = &h->data, .done = &h->course.committed, .ending = &h->course.ending,
-        .owner = c->place, .from = rank < 0 ? 0 : rank, .of = h->setup.most};
+        .owner = c->place, .from = rank < 0 ? 0 : rank, .of = h->size.most};
     return loader_make(run->loader, run, &place);
 }
 
@@ -493,7 +493,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     if (status) return status;
     for (int i = 0; i < run->n_executables; i++) {
         struct tree *t = &run->executable[i].tree[1];
-        t->audit = c->head->setup.audit > 0 ? crew_audit_word(c->head, c->base, 0, 0) : NULL;
+        t->audit = c->head->size.audit > 0 ? crew_audit_word(c->head, c->base, 0, 0) : NULL;
         t->audit_lanes = c->head->layout.lanes;
         machine_touch(&run->executable[i]);
     }

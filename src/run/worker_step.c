@@ -57,7 +57,7 @@ void worker_rest(struct thread_context *me) {
 
 struct team *worker_team(const struct worker *c, int64_t pieces) {
     int64_t workers = worker_size(c) < pieces ? worker_size(c) : pieces;
-    return workers < c->head->setup.cores ? c->run->team : NULL;
+    return workers < c->head->size.cores ? c->run->team : NULL;
 }
 
 bool worker_over(const struct worker *c) {
@@ -193,7 +193,7 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
 
 /* Spares take part if there are audits, which they make unless the workers form replicas. */
 static bool takes_part(const struct worker *c) {
-    return worker_rank(c) >= 0 || (c->head->setup.audit > 0 && !c->head->layout.n_groups);
+    return worker_rank(c) >= 0 || (c->head->size.audit > 0 && !c->head->layout.n_groups);
 }
 
 static bool is_open(const struct worker *c) {

@@ -13,7 +13,7 @@ static void commit(struct worker *c) {
     struct crew_course *r = &c->head->course;
     int k = c->step % 2;
     double *value = crew_results(c->head, c->base, c->step), loss = NAN;
-    const double until = c->head->setup.until_loss;
+    const double until = c->head->asked.until_loss;
     atomic_store(&r->values[k].step, 0);
     for (int i = 0; i < m->n_outputs; i++) {
         if (m->output[i].spec.shape.rank) continue;

@@ -12,7 +12,7 @@
 
 /* The place of a worker that takes no part; -1: there is none. */
 static int find_spare(const struct crew_head *h) {
-    for (int i = 0; i < h->setup.places; i++)
+    for (int i = 0; i < h->size.places; i++)
         if (atomic_load(&h->worker[i].state) == CREW_READY && atomic_load(&h->worker[i].rank) < 0)
             return i;
     return -1;
@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
     int times = argc > 2 ? atoi(argv[2]) : 1, left = times;
     uint64_t step = 0;
     while (left && !atomic_load(&l.head->course.ending)) {
-        if (!claim(l.head, r.board[0][1], spare * l.head->setup.threads)) continue;
+        if (!claim(l.head, r.board[0][1], spare * l.head->size.threads)) continue;
         left = atomic_load(&l.head->course.opened) == step ? left - 1 : times - 1;
         step = atomic_load(&l.head->course.opened);
     }

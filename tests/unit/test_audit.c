@@ -71,8 +71,8 @@ static struct worker *worker_of(struct state *w, int who) {
     static struct tree_bucket bucket;
     static int in_bucket, leg;
     static struct worker c;
-    head.setup.places = head.setup.place_threads = given.processes;
-    head.setup.audit = 1;
+    head.size.places = head.size.place_threads = given.processes;
+    head.size.audit = 1;
     head.layout.audit_roots = head.layout.audit_legs = 1;
     head.layout.lanes = MOST_LANES;
     for (int i = 0; i < given.processes; i++)

@@ -20,7 +20,7 @@ static void a_slot_of_the_step_before(void **state) {
     assert_non_null(h);
     assert_int_equal(lane_tree_make(4, 0, &tree), TRI_OK);
     int slots = board_waiting(&tree, 2) + board_held(&tree, 2, 1, true);
-    h->setup.threads = 1;
+    h->size.threads = 1;
     h->layout.n_shapes = 2;
     h->course.shape_of[0] = 1;
     h->layout.undo = sizeof(claim_word) * (size_t)(tree.n_nodes + slots);
