@@ -12,6 +12,8 @@ const char *crew_at_name(enum crew_at at) {
     return (unsigned)at < CREW_ATS ? names[at] : "?";
 }
 
+_Static_assert(CREW_OWNERS <= CLAIM_MOST_OWNERS, "a claim's word has room for every owner");
+
 static int most_of(const struct crew_size *s) {
     return s->most > s->workers ? s->most : s->workers;
 }

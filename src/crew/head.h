@@ -19,13 +19,21 @@
 #include "crew/group.h"
 #include "plan/legs.h"
 
-#define CREW_MAGIC 0x48574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x49574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
 #define CREW_NAME 56
 #define CREW_LINE 512
 #define CREW_CHOICE 8192
+
+/* Owners of claims are numbered in one table: threads, as in the head's table of threads, and after
+ * them what computes nothing. What a worker does as a whole (samples, initial values, batches of an
+ * evaluation) is its first thread's. */
+enum crew_owner {
+    CREW_AGENT = CREW_MOST_THREADS,
+    CREW_OWNERS /* at most CLAIM_MOST_OWNERS */
+};
 
 /* Environment variables of a worker: the descriptor of the store's file, the worker's index in the
  * table below, and the descriptors for the reporter's output. */
@@ -234,7 +242,7 @@ struct crew_course {
     _Atomic uint64_t total;                  /* steps */
     _Atomic uint64_t base;                   /* steps done when the run began */
     atomic_int ending;  /* enum crew_ending; whoever ends the run */
-    atomic_int failing; /* 1 + the index of the worker that writes `failure`; 0: none */
+    atomic_int failing; /* 1 + the enum crew_owner that writes `failure`; 0: none */
     atomic_int closed;  /* the reporter has closed the run: nothing is left to do */
     atomic_int keeps;   /* the run writes checkpoints; each worker */
     _Alignas(64) double rate; /* learning rate of the current step */
@@ -255,7 +263,7 @@ struct crew_course {
     struct policy_state policy_state[2]; /* the last one is at n_policy_states % 2 */
     _Atomic uint32_t n_policy_states;
     _Atomic uint64_t audited; /* lanes; threads that audit */
-    char failure[1024]; /* written by the worker in `failing`, which then sets `ending` */
+    char failure[1024]; /* written by the owner in `failing`, which then sets `ending` */
     /* Average time of a leg; 0: not known. Written by whoever computes it. */
     _Alignas(64) _Atomic int64_t leg_time[LEGS_MOST];
 };

@@ -81,11 +81,12 @@ void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
     const struct crew_layout *l = &h->layout;
     uint64_t opened = atomic_load(&h->course.opened);
-    int writer = place + 1;
+    const int first = place * h->size.threads; /* stands for the worker as a whole */
+    int writer = first + 1;
     if (!atomic_load(&h->course.ending))
         atomic_compare_exchange_strong(&h->course.failing, &writer, 0);
     for (int t = 0; r->base && t < h->size.threads; t++) {
-        int thread = place * h->size.threads + t;
+        int thread = first + t;
         atomic_store(&h->thread[thread].rows, 0);
         atomic_store(&h->thread[thread].again, 0); /* others may repeat that lane */
         recover_boards(r, opened, thread);
@@ -95,13 +96,14 @@ void recovery_of(struct recovery *r, int place) {
                       crew_undo(h, r->base, thread), r->base);
     }
     if (!r->base) return;
-    claim_forget((claim_word *)(r->base + l->fills), l->n_fills, place);
-    claim_forget((claim_word *)(r->base + l->evaluation), l->n_batches, place);
+    claim_forget((claim_word *)(r->base + l->fills), l->n_fills, first);
+    claim_forget((claim_word *)(r->base + l->evaluation), l->n_batches, first);
 }
 
 void recovery_of_samples(struct recovery *r, int place) {
     const struct crew_layout *l = &r->head->layout;
-    if (r->base) claim_forget((claim_word *)(r->base + l->loads), l->n_loads, place);
+    const int first = place * r->head->size.threads;
+    if (r->base) claim_forget((claim_word *)(r->base + l->loads), l->n_loads, first);
     wait_wake(&r->head->data);
 }
 

@@ -233,8 +233,7 @@ void agent_fail(struct agent *a, const char *why) {
         return;
     }
     a->forced_code = 1;
-    const int agent = CREW_MOST_WORKERS + 1;
-    if (atomic_compare_exchange_strong(&r->failing, &none, agent))
+    if (atomic_compare_exchange_strong(&r->failing, &none, CREW_AGENT + 1))
         base_format(r->failure, sizeof r->failure, "step %llu: %s",
                     (unsigned long long)atomic_load(&r->opened), why);
     atomic_compare_exchange_strong(&r->ending, &runs, CREW_FAILED);

@@ -23,7 +23,7 @@ void worker_evaluation_bind(struct worker *c, const tri_run *run) {
     eval_queue_bind(&c->evaluation, c->base + h->layout.evaluation, h->layout.n_batches,
                     evaluation_machine(run)->n_outputs);
     c->evaluation.queue = &h->event;
-    c->evaluation.owner = c->place;
+    c->evaluation.owner = c->context->number;
     c->evaluation.heartbeat = &c->context[0].shared->heartbeat;
 }
 

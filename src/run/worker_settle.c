@@ -344,7 +344,7 @@ static tri_status fill_store(struct worker *c, tri_run *run, const struct plan *
     struct store *s = run->executable->store;
     struct filled f = {(claim_word *)(c->base + p->fills), (int)store_pieces(s), 0};
     while (!tasks_complete(f.word, 0, f.n, 1, &f.until)) {
-        tri_status status = store_fill(s, run->options.seed, run->team, f.word, c->place);
+        tri_status status = store_fill(s, run->options.seed, run->team, f.word, c->context->number);
         if (status) return status;
         crew_notify(c->head);
         crew_wait(c->head, filled_or_free, &f, &c->context[0].shared->heartbeat);
@@ -469,7 +469,7 @@ static tri_status make_loader(const struct worker *c, tri_run *run, const struct
     const struct loader_place place = {
         .word = p->n_loads ? (claim_word *)(c->base + p->loads) : NULL,
         .queue = &h->data, .done = &h->course.committed, .ending = &h->course.ending,
-        .owner = c->place, .from = rank < 0 ? 0 : rank, .of = h->size.most};
+        .owner = c->context->number, .from = rank < 0 ? 0 : rank, .of = h->size.most};
     return loader_make(run->loader, run, &place);
 }
 

@@ -69,7 +69,7 @@ void worker_fail(const struct worker *c, const char *text) {
     struct crew_head *h = c->head;
     int none = 0, runs = CREW_RUNS;
     if (atomic_load(&h->course.ending) ||
-        !atomic_compare_exchange_strong(&h->course.failing, &none, c->place + 1))
+        !atomic_compare_exchange_strong(&h->course.failing, &none, c->context->number + 1))
         return;
     base_format(h->course.failure, sizeof h->course.failure, "%s", text);
     atomic_compare_exchange_strong(&h->course.ending, &runs, CREW_FAILED);
