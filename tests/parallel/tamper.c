@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     struct recovery r = {.head = l.head, .fd = l.store};
     int spare;
     while (((spare = find_spare(l.head)) < 0 || !crew_begun(l.head)) &&
-           !atomic_load(&l.head->ending))
+           !atomic_load(&l.head->course.ending))
         usleep(1000);
     if (recovery_map(&r) || !r.base) {
         fprintf(stderr, "%s\n", tri_message());
