@@ -8,6 +8,7 @@
 #include "base/futex.h"
 #include "base/relax.h"
 
+#define CHANGE 2 /* what a change adds to a queue */
 #define SPINS 2000 /* some 50 to 100 us: longer than a short operator */
 #define LONGEST 1000000 /* nanoseconds of yields, reached only if other threads run meanwhile */
 /* Nanoseconds after which a yield counts as slow: it gave the core to a process that keeps it. The
@@ -37,16 +38,18 @@ static bool never(void *arg) {
 #define WATCHES true
 #endif
 
-/* A thread that goes to sleep first sets bit 0 and then checks its condition again; a thread that
- * changes something looks at bit 0 afterwards. So one of them sees the other. */
+/* A thread that changes something counts the change afterwards. A thread that waits reads the count
+ * before it looks, so it looks again after every change; to sleep, it also sets bit 0 first. */
 void wait_wake(wait_queue *b) {
-    uint32_t seen = atomic_load(b);
-    while (seen & 1)
-        /* clears bit 0 and changes the word, so that nobody falls asleep on the old value */
-        if (atomic_compare_exchange_weak(b, &seen, seen + 1)) {
-            base_futex_wake(b);
-            return;
-        }
+    if (!(atomic_fetch_add(b, CHANGE) & 1)) return;
+    atomic_fetch_and(b, ~1U); /* nobody falls asleep on the old value */
+    base_futex_wake(b);
+}
+
+static bool has_changed(wait_queue *b, uint32_t *seen) {
+    const uint32_t before = *seen;
+    *seen = atomic_load(b);
+    return (before ^ *seen) >= CHANGE;
 }
 
 static struct timespec at_most(int64_t when) {
@@ -65,26 +68,31 @@ static const struct {
 static _Thread_local int64_t no_yields_until;
 
 /* Whether the condition holds before it is time to sleep. */
-static bool watch(enum wait_kind kind, bool (*holds)(void *arg), void *arg) {
+static bool watch(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
+                  int64_t when) {
+    uint32_t seen = atomic_load(b);
+    if (holds(arg)) return true;
     for (int i = 0; i < turns_of[kind].spins; i++) {
-        if (holds(arg)) return true;
         base_relax();
+        if (has_changed(b, &seen) && holds(arg)) return true;
     }
     int64_t now = base_now(), until = now + LONGEST;
     if (now < no_yields_until) return false;
     for (int i = 0; i < turns_of[kind].yields && now < until; i++) {
-        if (holds(arg)) return true;
         int64_t before = now;
         sched_yield();
         now = base_now();
         if (now - before > SLOW_YIELD) no_yields_until = now + NO_YIELDS;
+        if (!has_changed(b, &seen) && now < when) continue;
+        if (holds(arg)) return true;
+        if (now >= when) when = now + AGAIN;
     }
     return false;
 }
 
 void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
                 int64_t when, _Atomic uint64_t *heartbeat) {
-    if (WATCHES && watch(kind, holds, arg)) return;
+    if (WATCHES && watch(b, kind, holds, arg, when)) return;
     for (;;) {
         uint32_t seen = atomic_fetch_or(b, 1) | 1;
         if (holds(arg)) return;

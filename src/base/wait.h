@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A wait queue: a word on which threads of one or several processes sleep until a condition holds.
- * Bit 0: some thread sleeps, or died asleep. A wake-up clears it, counts up, and wakes all. */
+ * A wait queue: a word on which threads of one or several processes wait until a condition holds.
+ * Bit 0: some thread sleeps, or died asleep; the rest counts changes. A waiting thread looks at the
+ * word alone, and at its condition only after a change: so a condition may cost as much as it
+ * needs. The count itself means nothing. If a thread dies between a change and its count, whoever
+ * frees what it had claimed counts another. */
 #ifndef BASE_WAIT_H
 #define BASE_WAIT_H
 
@@ -31,11 +34,11 @@ int64_t wait_late(int64_t slowest);
 extern bool (*wait_loses)(void);
 #endif
 
-/* Wakes all threads that sleep on the queue; they check their conditions again. */
+/* To be called after every change that a thread may wait for: all check their conditions again. */
 void wait_wake(wait_queue *b);
-/* Waits until the condition holds: spins, then yields, then sleeps. The condition is checked again
- * at time `when` of base_now at the latest, and then every millisecond (INT64_MAX: only after a
- * wake-up). heartbeat (nullable) grows with each check. */
+/* Waits until the condition holds: spins, then yields, then sleeps. The condition is also checked
+ * at time `when` of base_now, once the thread no longer spins, and then every millisecond
+ * (INT64_MAX: only after a change). heartbeat (nullable) grows with each sleep. */
 void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
                 int64_t when, _Atomic uint64_t *heartbeat);
 

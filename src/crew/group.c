@@ -34,7 +34,7 @@ int group_of(int rank, int n, int seats) { return rank * group_count(n, seats) /
 /* ---- workers ---- */
 
 static void changed(struct group *g, const char *where) {
-    wait_wake(&g->shared->queue);
+    wait_wake(g->event);
     CLAIM_POINT(where);
     (void)where;
 }
@@ -105,6 +105,7 @@ void group_give_up(struct group *g, uint64_t order) {
     uint64_t before = atomic_load(&g->shared->given_up);
     while (before < order &&
            !atomic_compare_exchange_weak(&g->shared->given_up, &before, order)) {}
+    wait_wake(&g->shared->queue);
     changed(g, "give up");
 }
 
@@ -148,7 +149,7 @@ bool group_died(struct group *g, int dead) {
     bool captain = atomic_load(&s->captain) == dead + 1, has_role = false;
     for (int r = 0; r < s->roles; r++) has_role |= atomic_load(&s->role[r]) == dead;
     if (captain || has_role) group_give_up(g, order);
-    else wait_wake(&s->queue);
+    else wait_wake(g->event);
     return captain;
 }
 
@@ -156,5 +157,5 @@ void group_forget(struct group *g, int dead) {
     int captain = dead + 1;
     if (atomic_load(&g->shared->captain) == captain) atomic_store(&g->shared->order, 0);
     atomic_compare_exchange_strong(&g->shared->captain, &captain, 0);
-    wait_wake(&g->shared->queue);
+    wait_wake(g->event);
 }

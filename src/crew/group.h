@@ -35,7 +35,7 @@ struct group_task {
 
 /* The words of a group, in the store. After it: by executor, its word; by bucket, its slot. */
 struct crew_group {
-    _Alignas(64) wait_queue queue; /* woken by changes of all that follows */
+    _Alignas(64) wait_queue queue; /* of threads that wait for words: of these, and `given_up` */
     atomic_int captain;            /* 1 + its place; 0: none */
     _Atomic uint64_t given;        /* orders so far */
     _Atomic uint64_t order;        /* the number of the open order; 0: there is none */
@@ -50,6 +50,7 @@ struct crew_group {
 struct group {
     struct crew_group *shared;
     int number;
+    wait_queue *event;         /* of the run: woken by every change but those of words */
     struct group_place *place; /* of all workers */
     int places;
 };

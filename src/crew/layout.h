@@ -19,7 +19,7 @@ static inline struct undo *crew_undo(const struct crew_head *h, char *base, int 
 
 static inline struct group crew_group(struct crew_head *h, char *base, int number) {
     char *at = base + h->layout.groups + h->layout.group_bytes * (uint64_t)number;
-    return (struct group){(struct crew_group *)at, number, h->place, h->size.places};
+    return (struct group){(struct crew_group *)at, number, &h->event, h->place, h->size.places};
 }
 
 /* By output: its value in the step, if it is a single number. */

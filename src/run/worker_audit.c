@@ -148,8 +148,10 @@ static bool is_done(const struct worker *c, int audit) {
 static bool close_audit(const struct worker *c, int audit) {
     struct claim a = look(c, audit);
     int self = c->context->number;
-    return a.state == CLAIM_FREE && claim_try(word_of(c, audit), &a, self) &&
-           claim_publish(word_of(c, audit), &a, CLAIM_DONE, self, 0);
+    bool closed = a.state == CLAIM_FREE && claim_try(word_of(c, audit), &a, self) &&
+                  claim_publish(word_of(c, audit), &a, CLAIM_DONE, self, 0);
+    if (closed) crew_notify(c->head);
+    return closed;
 }
 
 /* Sums of results that count already must not change. */
@@ -234,4 +236,5 @@ void worker_audit_compare(struct worker *c, const struct tree_lane *l, int bucke
 
 void worker_audit_drop(struct worker *c, const struct tree_lane *l) {
     end_audit(c, number_of(c, l), l->who.thread, CLAIM_FREE);
+    crew_notify(c->head);
 }

@@ -176,6 +176,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
     if (!tree_begin(&l)) {
         worker_note_busy(s, again, over);
         if (!again) board_release(tree_board(l.tree, leg), who->step, who->thread, lane);
+        crew_notify(c->head);
         return;
     }
     atomic_store(&me->shared->lane_began, began);

@@ -8,7 +8,6 @@
 
 #define PATIENCE 1000000000 /* nanoseconds for late members, if the time of a lane is not known */
 #define LEAST_PATIENCE 1000000
-#define LOOKS 20000000 /* nanoseconds between two looks at what does not wake the group's queue */
 
 static bool plays(const struct worker_stage *s) {
     return s->k == 1 && s->c->run->machine->members > 1;
@@ -18,14 +17,13 @@ static char *arena_of(const struct worker *c, int group) {
     return c->shared.replicas + c->shared.replica_bytes * (size_t)group;
 }
 
-/* Waits for a change that wakes the group's queue, or another of the stage. */
+/* Waits for a change of the group or the stage, or for the end of its patience. */
 static void wait_in_group(const struct worker *c, enum crew_for what, bool (*holds)(void *),
                           void *arg) {
     struct thread_context *me = &c->context[0];
     worker_note_wait(me, what, c->group.number);
-    while (!holds(arg))
-        wait_at_most(&c->group.shared->queue, crew_crowded(c->head) ? WAIT_CROWDED : WAIT_APART,
-                     holds, arg, LOOKS, &me->shared->heartbeat);
+    int64_t until = base_now() < c->patience ? c->patience : INT64_MAX;
+    crew_wait_until(c->head, holds, arg, until, &me->shared->heartbeat);
     worker_spend(&me->shared->wait, me->began);
     me->waited += base_now() - me->began;
 }
@@ -66,14 +64,14 @@ static bool enter(struct worker_stage *s) {
     int64_t patience = !lane ? PATIENCE : lane / 4 > LEAST_PATIENCE ? lane / 4 : LEAST_PATIENCE;
     c->patience = base_now() + patience;
     atomic_store(&c->head->place[c->place].there, group_stage(c->step, c->group.number));
-    wait_wake(&c->group.shared->queue);
+    crew_notify(c->head);
     return true;
 }
 
 void worker_leave_group(struct worker *c) {
     if (!c->group.shared) return;
     atomic_store(&c->head->place[c->place].there, 0);
-    wait_wake(&c->group.shared->queue);
+    crew_notify(c->head);
     if (c->leaves_slots) return; /* it stays the captain */
     if (c->leads) group_resign(&c->group, c->place);
     c->leads = false;
@@ -250,7 +248,10 @@ static void play(void *order, int thread) {
     t->done = replica_run(part, n, &run, &step);
     worker_end_item(t->me);
     end_wait(t);
-    if (!t->done) atomic_store(&o->failed, true);
+    if (!t->done) {
+        atomic_store(&o->failed, true);
+        wait_wake(&g->queue);
+    }
     if (thread) worker_spend(&t->me->shared->compute, began + t->me->waited);
     if (thread) worker_rest(t->me);
 }

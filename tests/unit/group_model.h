@@ -152,7 +152,7 @@ static struct given {
 static int group_of_worker(int who) { return group_of(who, given.is.workers, given.is.roles); }
 
 static struct group group_in(const struct state *w, int number) {
-    return (struct group){(struct crew_group *)(uintptr_t)&w->group[number], number,
+    return (struct group){(struct crew_group *)(uintptr_t)&w->group[number], number, NULL,
                           (struct group_place *)(uintptr_t)w->place, given.is.workers};
 }
 
