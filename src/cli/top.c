@@ -20,9 +20,20 @@
 
 /* ---- reading the run ---- */
 
+/* An operator counts from the look that saw it first. */
+static void time_operators(const struct top *t, struct look_view *v) {
+    const struct look_view *before = t->looks ? &t->view[(t->looks - 1) % TOP_LOOKS] : NULL;
+    for (int i = 0; i < v->places; i++) {
+        struct look_worker *w = &v->worker[i];
+        bool same = before && i < before->places && before->worker[i].heartbeat == w->heartbeat;
+        if (w->item >= 0) w->since = same ? before->worker[i].since : v->now;
+    }
+}
+
 static const struct look_view *look_again(struct top *t) {
     struct look_view *v = &t->view[t->looks % TOP_LOOKS];
     look_at(&t->look, v);
+    time_operators(t, v);
     double now = (double)v->now / 1e9;
     if (!t->looks) top_loss_read(&t->loss, v->out, now, v->committed);
     top_loss_add(&t->loss, now, v->loss);

@@ -78,7 +78,9 @@ struct crew_thread {
     atomic_int held;                             /* life is locked: losing it means death */
     atomic_int tid;                              /* the kernel's number; 0: not known yet */
     _Atomic uint64_t heartbeat;                  /* grows while the thread makes progress */
-    _Atomic int64_t since;                       /* when it began what it is doing */
+    _Atomic int64_t since;                       /* when it began what it is doing: all operators
+                                                  * of a lane, and its tasks in a sweep, count
+                                                  * as one */
     atomic_int at;                               /* enum crew_at */
     atomic_int lane;                             /* or a batch, or a callback; -1: none */
     atomic_int leg;                              /* of the lane; -1: the lane is one piece */
@@ -217,7 +219,7 @@ struct crew_layout {
     uint64_t tasks; /* claims of the update's tasks */
     int n_tasks;
     uint64_t undo, undo_bytes; /* undo records; bytes of one */
-    uint64_t names, slowest;   /* per item: its name; the longest time that it took */
+    uint64_t names;            /* per item: its name */
     uint64_t audits;
     uint64_t loads; /* claims of the pieces of batch buffers */
     int n_loads;

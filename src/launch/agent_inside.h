@@ -43,6 +43,7 @@ struct process {
     struct seen {
         uint64_t heartbeat;
         double still;
+        int item; /* at work since then */
         bool warned, stopped;
         char state;    /* as in /proc; 0: not watched */
         double used;   /* processor time, seconds */

@@ -226,6 +226,7 @@ static void read_worker(const struct crew_head *h, int place, const struct look_
         .peak = atomic_load(&from->peak), .at = atomic_load(&thread->at),
         .lane = atomic_load(&thread->lane), .item = atomic_load(&thread->item),
         .step = atomic_load(&thread->step), .since = atomic_load(&thread->since),
+        .heartbeat = atomic_load(&thread->heartbeat),
         .lane_time = atomic_load(&thread->lane_time)};
     crew_name_leg(h, thread, w->leg);
     for (int t = 0; t < v->threads; t++) add_thread(thread + t, v->now, w);

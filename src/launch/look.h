@@ -45,7 +45,8 @@ struct look_worker {
     int at, lane, item;
     char leg[LEG_TEXT + 1]; /* crew_name_leg */
     uint32_t step;
-    int64_t since;
+    int64_t since;      /* of its activity, not of each operator (crew/head.h) */
+    uint64_t heartbeat; /* grows with each operator */
     int64_t lane_time; /* mean time of a lane on a thread, nanoseconds; 0: unknown */
     int64_t compute, wait, reduce, data; /* nanoseconds; compute without data */
     uint64_t lanes_done, lanes_lost;

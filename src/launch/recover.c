@@ -35,7 +35,9 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
     return TRI_OK;
 }
 
-static void free_boards(struct recovery *r) {
+static void free_tables(struct recovery *r) {
+    free(r->slowest);
+    r->slowest = NULL;
     for (int i = 0; i < CREW_MOST_SHAPES; i++)
         for (int k = 0; k < 2; k++) {
             lane_tree_free(&r->tree[i][k]);
@@ -53,9 +55,11 @@ tri_status recovery_map(struct recovery *r) {
     if (at == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
     tri_status status = TRI_OK;
     for (int i = 0; i < l->n_shapes && !status; i++) status = bind_boards(r, i, at);
+    r->slowest = calloc((size_t)l->n_items + 1, sizeof *r->slowest);
+    if (!status && !r->slowest) status = base_no_memory("times of operators");
     if (status) {
         munmap(at, r->bytes);
-        free_boards(r);
+        free_tables(r);
     } else {
         r->base = at;
     }
@@ -64,7 +68,7 @@ tri_status recovery_map(struct recovery *r) {
 
 void recovery_unmap(struct recovery *r) {
     if (r->base) munmap(r->base, r->bytes);
-    free_boards(r);
+    free_tables(r);
     *r = (struct recovery){.head = r->head, .fd = r->fd};
 }
 
@@ -116,9 +120,8 @@ int recovery_leg(const struct recovery *r, int shape, int phase, int bucket) {
     return boards_at(&r->head->layout, r->base, shape, phase)[bucket].leg;
 }
 
-int64_t recovery_slowest(const struct recovery *r, int item) {
-    if (!r->base || item < 0 || item >= r->head->layout.n_items) return 0;
-    return atomic_load(&((_Atomic int64_t *)(r->base + r->head->layout.slowest))[item]);
+double *recovery_slowest(const struct recovery *r, int item) {
+    return r->base && item >= 0 && item < r->head->layout.n_items ? &r->slowest[item] : NULL;
 }
 
 static void add_words(struct text *t, const char *what, claim_word *word, int n) {

@@ -15,6 +15,7 @@ struct recovery {
     struct lane_tree tree[CREW_MOST_SHAPES][2];
     struct board *board[CREW_MOST_SHAPES][2]; /* by shape and phase: of all buckets; they share
                                                * their words. Null: no such phase */
+    double *slowest; /* by item, see recovery_slowest */
 };
 
 /* Maps the store, once the reporter has laid it out. */
@@ -31,7 +32,8 @@ const char *recovery_name(const struct recovery *r, int item);
 void recovery_log(const struct recovery *r, struct log *log);
 /* Of a board in this shape and phase, the leg whose lanes are claimed there; -1: none. */
 int recovery_leg(const struct recovery *r, int shape, int phase, int bucket);
-/* The longest time that this operator has taken, nanoseconds; 0 if unknown. */
-int64_t recovery_slowest(const struct recovery *r, int item);
+/* The longest time that this operator has been seen to take, in seconds; 0 if it has always been
+ * shorter than the time between two looks at it. Null: it has none. */
+double *recovery_slowest(const struct recovery *r, int item);
 
 #endif

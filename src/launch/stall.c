@@ -15,7 +15,8 @@
 
 static double time_limit(const struct agent *a, const struct crew_thread *h, bool *kills) {
     const struct launch *l = a->launch;
-    double slow = SLOWER * 1e-9 * (double)recovery_slowest(&a->recovery, atomic_load(&h->item));
+    const double *slowest = recovery_slowest(&a->recovery, atomic_load(&h->item));
+    double slow = slowest ? SLOWER * *slowest : 0;
     int at = atomic_load(&h->at);
     *kills = at != CREW_AT_DATA && at != CREW_AT_CALLBACK && at != CREW_AT_EVALUATE &&
              at != CREW_AT_SAVE;
@@ -116,18 +117,28 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     agent_kill(a, place);
 }
 
+/* The operator was at work at several looks, and no longer is. Its time is known to within the time
+ * between two looks, so shorter ones need no time. */
+static void learn(struct agent *a, const struct seen *s) {
+    double *slowest = recovery_slowest(&a->recovery, s->item);
+    double took = s->still + a->launch->stall_timeout / LOOKS;
+    if (slowest && s->still > 0 && took > *slowest) *slowest = took;
+}
+
 static void check_thread(struct agent *a, int place, int thread) {
     struct crew_thread *t = &a->head->thread[place * a->head->size.threads + thread];
     struct seen *s = &a->process[place].seen[thread];
     uint64_t heartbeat = atomic_load(&t->heartbeat);
     bool kills;
     if (heartbeat != s->heartbeat) {
+        learn(a, s);
         s->heartbeat = heartbeat;
         s->still = 0;
         s->warned = s->stopped = false;
         return;
     }
     s->still += s->passed;
+    s->item = atomic_load(&t->item);
     /* T: stopped by SIGSTOP or the like, but not by a debugger. No activity excuses that. */
     if (!thread && !s->stopped && s->still > a->launch->stall_timeout && s->state == 'T') {
         s->stopped = s->warned = true;

@@ -19,8 +19,11 @@ struct thread_context {
     int k;           /* which program of a lane: 0 count, 1 lane */
     int leg;         /* of the lane; 0 if it is in one piece */
     int lane, name;  /* name: of the program's first item, in the table of names */
-    int item;        /* that it computes, in the table of names; -1: none */
-    int64_t began;   /* when the thread began what it does now */
+    int64_t began;   /* when the thread began what it does now, not each operator of it */
+    struct noted {
+        int at, lane, leg;
+        uint32_t step;
+    } noted; /* the last activity, see worker_note */
     int64_t fetched; /* how long the samples of the lane took, nanoseconds */
     int64_t waited;  /* how long it has waited for other members in this lane */
     bool audits;     /* it computes a lane of another worker, which stays that worker's */
@@ -47,7 +50,6 @@ struct worker {
     /* By executable of the run; current: that of the step at work. */
     struct worker_executable executable[CREW_MOST_SHAPES], *current;
     claim_word *task;         /* the claims of all tasks */
-    _Atomic int64_t *slowest; /* by item: nanoseconds */
     uint64_t step;            /* the step it works on */
     int64_t reported;         /* the latest step from which it returned as the reporter */
     int64_t memory_seen;      /* when its memory was measured */

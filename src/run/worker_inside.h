@@ -39,7 +39,8 @@ struct worker_stage {
 void worker_attach(struct worker *c, struct team *team);
 int worker_place_threads(const struct worker *c); /* of all places, spares included */
 
-/* Notes what the thread does now, for the agent and crash reports. */
+/* Notes what the thread does now, for the agent and crash reports. An operator that is not the
+ * activity's first costs two stores. */
 void worker_note(struct thread_context *me, enum crew_at at, int lane, int item);
 void worker_note_wait(struct thread_context *me, enum crew_for what, int part);
 /* The stage has no more work for this thread. Thread 0 may wait for the others of its team, which
@@ -93,8 +94,6 @@ bool worker_rows_are_free(void *worker);
 /* Fetches the samples of a lane, and binds n programs to them. */
 bool worker_fetch_lane(struct worker *c, struct thread_context *me, struct program *const *p, int n,
                        int lane, struct tri_fault *fault);
-/* Notes how long the operator at work has taken. */
-void worker_end_item(struct thread_context *me);
 /* Keeps the fault of the lowest lane. */
 void worker_keep_fault(const struct worker *c, struct crew_thread *t, int lane,
                        struct tri_fault *fault);

@@ -30,22 +30,11 @@ bool worker_fetch_lane(struct worker *c, struct thread_context *me, struct progr
 
 /* ---- one lane ---- */
 
-void worker_end_item(struct thread_context *me) {
-    if (me->item < 0) return;
-    _Atomic int64_t *slowest = &me->worker->slowest[me->item];
-    int64_t took = base_now() - me->began;
-    if (took > atomic_load_explicit(slowest, memory_order_relaxed))
-        atomic_store_explicit(slowest, took, memory_order_relaxed);
-    me->item = -1;
-}
-
 /* Before each operator of a lane: notes it. False: nobody needs the lane any more. */
 static bool before_item(void *user, const struct program *p, size_t item) {
     struct thread_context *me = user;
     (void)p;
-    worker_end_item(me);
-    me->item = me->name + (int)item;
-    worker_note(me, CREW_AT_LANE, me->lane, me->item);
+    worker_note(me, CREW_AT_LANE, me->lane, me->name + (int)item);
     struct board *b = tree_board(&me->worker->run->machine->tree[me->k], me->leg);
     return !worker_over(me->worker) &&
            (me->audits || !board_lost(b, (uint32_t)me->worker->step, me->number, me->lane));
@@ -54,7 +43,6 @@ static bool before_item(void *user, const struct program *p, size_t item) {
 /* A bucket's results are there: they will be published and summed, or compared. */
 static bool complete(void *user, const struct tree_lane *l, int bucket) {
     struct thread_context *me = user;
-    worker_end_item(me);
     worker_note(me, CREW_AT_SUM, l->lane, -1);
     if (me->audits) worker_audit_compare(me->worker, l, bucket);
     else if (me->k == 1) worker_audit_note(me->worker, l, bucket);
@@ -102,14 +90,12 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
     me->leg = l->leg;
     me->lane = l->lane;
     me->name = c->current->first_name[2 * me->k + l->size];
-    me->item = -1;
     me->waited = 0;
     p->before = before_item;
     p->user = me;
     bool done = together ? worker_compute_together(c, me, l, step)
                          : worker_fetch_lane(c, me, &p, 1, l->lane, step->fault) &&
                                program_run(p, team, step);
-    worker_end_item(me);
     if (is_lost(c, me)) step->fault->failed = done = false;
     if (done && me->k == 1 && !finite_lane(m, p)) {
         finite_explain(m, p, 0, l->lane, step);

@@ -188,13 +188,11 @@ static void end_wait(struct order_thread *t) {
 static void note(void *thread, size_t item, bool waits) {
     struct order_thread *t = thread;
     struct thread_context *me = t->me;
-    worker_end_item(me);
     end_wait(t);
     t->item = item;
     t->waits = waits;
-    if (!waits) me->item = me->name + (int)item;
     if (waits) worker_note_wait(me, CREW_FOR_MEMBERS, t->order->c->group.number);
-    else worker_note(me, CREW_AT_LANE, t->order->task.lane, me->item);
+    else worker_note(me, CREW_AT_LANE, t->order->task.lane, me->name + (int)item);
 }
 
 static struct program *program_of(const struct order *o, int role) {
@@ -209,7 +207,6 @@ static bool at_stop(void *thread, int role, int stop) {
     atomic_int *slot = group_slots(o->c->group.shared);
     int bucket = tree_opens(tree, o->size, o->task.leg, stop);
     if (!role && stop < o->lane->p->n_stops) {
-        worker_end_item(t->me);
         end_wait(t);
         o->lane->p->at_stop(o->lane->p->stop_arg, stop);
         if (bucket >= 0) atomic_store(&slot[bucket], tree_slot(o->lane, bucket));
@@ -230,7 +227,6 @@ static void play(void *order, int thread) {
     if (o->alone && thread) return;
     *t = (struct order_thread){.order = o, .me = &c->context[thread]};
     if (thread) t->me->waited = 0;
-    t->me->item = -1;
     t->me->name = c->current->first_name[2 + o->size];
     t->me->k = 1;
     t->me->leg = o->task.leg;
@@ -246,7 +242,6 @@ static void play(void *order, int thread) {
         crew_crowded(c->head) ? WAIT_CROWDED : WAIT_TOGETHER, &t->me->shared->heartbeat,
         goes_on, note, at_stop, t};
     t->done = replica_run(part, n, &run, &step);
-    worker_end_item(t->me);
     end_wait(t);
     if (!t->done) {
         atomic_store(&o->failed, true);

@@ -39,7 +39,7 @@ static uint64_t place(uint64_t *end, uint64_t bytes) {
 /* Offsets in the store. */
 struct plan {
     uint64_t store, fills, slots[2], board[2], boards, arena[2], carried, rows[2], buffers, loads,
-        tasks, undo, undo_bytes, names, slowest, audits, results, evaluation, groups, group_bytes,
+        tasks, undo, undo_bytes, names, audits, results, evaluation, groups, group_bytes,
         replicas, replica_bytes, end;
     int64_t n_batches;        /* 0: no evaluation is shared */
     int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
@@ -120,7 +120,6 @@ static struct plan make_plan(struct worker *c, const tri_run *run) {
     for (int i = 0; i < run->n_executables; i++)
         number_items(&c->executable[i], &run->executable[i], &p);
     p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
-    p.slowest = place(&p.end, (uint64_t)p.n_items * sizeof(int64_t));
     size_t audits = crew_audit_bytes((int)m->lanes, m->tree[1].buckets.legs,
                                      worker_place_threads(c), p.audit_roots);
     p.audits = place(&p.end, c->head->size.audit > 0 ? audits : 0);
@@ -282,7 +281,6 @@ static void describe(struct worker *c, const tri_run *run, const struct plan *p)
     l->undo = p->undo;
     l->undo_bytes = p->undo_bytes;
     l->names = p->names;
-    l->slowest = p->slowest;
     l->audits = p->audits;
     l->loads = p->loads;
     l->n_loads = p->n_loads;
@@ -500,7 +498,6 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     c->run = run;
     c->current = c->executable;
     c->task = (claim_word *)(c->base + p.tasks);
-    c->slowest = (_Atomic int64_t *)(c->base + p.slowest);
     worker_evaluation_bind(c, run);
     if (run->data) status = make_loader(c, run, &p);
     if (status) return status;

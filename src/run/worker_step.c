@@ -17,23 +17,30 @@
 
 /* ---- what a thread does ---- */
 
-void worker_note(struct thread_context *me, enum crew_at at, int lane, int item) {
+static void begin_activity(struct thread_context *me, const struct noted *is) {
     struct crew_thread *t = me->shared;
-    const struct crew_head *h = me->worker->head;
-    bool in_lane = lane >= 0 && (at == CREW_AT_LANE || at == CREW_AT_DATA || at == CREW_AT_SUM);
-    int64_t now = base_now();
-    atomic_store_explicit(&t->since, now, memory_order_relaxed);
-    atomic_store_explicit(&t->lane, lane, memory_order_relaxed);
-    bool in_leg = in_lane && me->k == 1 && h->layout.legs.stages;
-    atomic_store_explicit(&t->leg, in_leg ? worker_leg(me->worker, me->leg) : -1,
-                          memory_order_relaxed);
-    atomic_store_explicit(&t->item, item, memory_order_relaxed);
-    atomic_store_explicit(&t->step, (uint32_t)me->worker->step, memory_order_relaxed);
-    atomic_store_explicit(&t->at, (int)at, memory_order_relaxed);
-    atomic_store_explicit(&t->heartbeat,
-                          atomic_load_explicit(&t->heartbeat, memory_order_relaxed) + 1,
+    const int at = is->at, stages = me->worker->head->layout.legs.stages;
+    bool in_lane =
+        is->lane >= 0 && (at == CREW_AT_LANE || at == CREW_AT_DATA || at == CREW_AT_SUM);
+    int leg = in_lane && me->k == 1 && stages ? worker_leg(me->worker, is->leg) : -1;
+    me->noted = *is;
+    me->began = base_now();
+    atomic_store_explicit(&t->since, me->began, memory_order_relaxed);
+    atomic_store_explicit(&t->lane, is->lane, memory_order_relaxed);
+    atomic_store_explicit(&t->leg, leg, memory_order_relaxed);
+    atomic_store_explicit(&t->step, is->step, memory_order_relaxed);
+    atomic_store_explicit(&t->at, at, memory_order_relaxed);
+}
+
+void worker_note(struct thread_context *me, enum crew_at at, int lane, int item) {
+    _Atomic uint64_t *beat = &me->shared->heartbeat;
+    const struct noted is = {(int)at, lane, me->leg, (uint32_t)me->worker->step}, *was = &me->noted;
+    if (item < 0 || was->at != is.at || was->lane != is.lane || was->leg != is.leg ||
+        was->step != is.step)
+        begin_activity(me, &is);
+    atomic_store_explicit(&me->shared->item, item, memory_order_relaxed);
+    atomic_store_explicit(beat, atomic_load_explicit(beat, memory_order_relaxed) + 1,
                           memory_order_release);
-    me->began = now;
 }
 
 void worker_note_wait(struct thread_context *me, enum crew_for what, int part) {

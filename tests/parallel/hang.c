@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A program for stalls.py with an operator that does not return: the first worker that computes it
  * in step 5 or later deletes the file TEST_HANG and stays there. TEST_MODE is "loop", which uses
- * the processor, or "sleep"; followed by "-" and the thread that stays, "first" or "other". Prints
- * the hash of the weights. */
+ * the processor, or "sleep"; followed by "-" and the thread that stays, "first" or "other".
+ * TEST_NAPS is two numbers of seconds that the operator takes in steps 5 and 8. Prints the hash of
+ * the weights. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 static const char *mode = "loop-first", *file;
+static double naps[2];
 
 static int infer(const tri_node *n, tri_spec *out) {
     const tri_tensor *x = tri_node_in(n, 0);
@@ -37,6 +39,7 @@ static void stay(void) {
 static void kernel(const tri_call *call) {
     tri_shape shape = tri_shape_of(tri_node_out(call->node, 0));
     if (hangs_here(call)) stay();
+    if (call->step == 5 || call->step == 8) usleep((useconds_t)(1e6 * naps[call->step == 8]));
     memcpy(call->out[0], call->in[0], (size_t)tri_shape_count(&shape) * sizeof(float));
 }
 
@@ -60,6 +63,8 @@ int main(int argc, char **argv) {
     }
     if (getenv("TEST_MODE")) mode = getenv("TEST_MODE");
     file = getenv("TEST_HANG");
+    if (getenv("TEST_NAPS") && sscanf(getenv("TEST_NAPS"), "%lf,%lf", &naps[0], &naps[1]) != 2)
+        return TRI_USAGE;
     tri_graph *g = tri_graph_new(o.batch);
     tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(o.batch, 256));
     tri_tensor *y = tri_input(g, "y", TRI_I64, TRI_SHAPE(o.batch), .below = 10);

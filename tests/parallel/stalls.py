@@ -96,6 +96,23 @@ def hangs(mode, *more, processes=0):
     need(TIMEOUT <= told[0]["seconds"] <= LATEST, f"after {told[0]['seconds']} s")
 
 
+def slow_operator():
+    """An operator may take 20 times as long as it has taken, among others that take no time."""
+    first, then, timeout = (1.7, 30, 2) if SLOW else (0.4, 3, 0.5)
+    words = [HANG, "--steps", "10", "--quiet"]
+    plain = done(end(start(*words[1:], program=HANG)))
+    naps = {"TEST_NAPS": f"{first},{then}"}
+    limit = ["--stall-timeout", str(timeout)]
+    run = trireme("run", "-n", "1", *limit, "--out", "slow", "--", *words, env=naps)
+    need(done(run) == plain, "another result")
+    need(not events("slow", "stall") and not events("slow", "death"), run.err)
+    subprocess.run(["rm", "-rf", "slow"], check=True)
+    naps = {"TEST_NAPS": f"0,{then}"}
+    run = trireme("run", "-n", "1", *limit, "--out", "slow", "--", *words, env=naps)
+    told = events("slow", "stall")
+    need(told and "operator hang" in told[0]["text"], f"no stall without a first time: {run.err}")
+
+
 # ---- workers that wait for each other ----
 
 def tamper(words, *times):
@@ -171,6 +188,7 @@ CASES = {
     "an endless loop in another thread": lambda: hangs("loop-other", "--threads-per-worker", "2"),
     "a sleep": lambda: hangs("sleep-first"),
     "a sleep beside busy processes": lambda: hangs("sleep-first", processes=4),
+    "a slow operator": slow_operator,
     "all workers wait": all_wait,
     "all workers wait again": wait_again,
     "a wake-up is lost": lost_wake_up,
