@@ -57,6 +57,41 @@ static bool is_free(struct board *b, uint32_t step, int node) {
     return look(b, step, node).state == CLAIM_FREE;
 }
 
+/* Once a later step has begun, everything of this one is done. */
+static bool is_done(struct board *b, uint32_t step, int node) {
+    enum claim_state s = look(b, step, node).state;
+    return s == CLAIM_DONE || s == CLAIM_PASSED;
+}
+
+/* A sum that lanes make: a top, or below one. The sums above the tops are the step's. */
+static bool is_made(const struct board *b, int node) {
+    for (int n = node; n >= 0; n = b->tree->node[n].parent)
+        if (b->tree->node[n].top >= 0) return true;
+    return false;
+}
+
+enum part { LANES, SUMS };
+
+/* The first lane, or the first sum that lanes make, that is not over; if all are, their end.
+ * *failed: a lane before it has failed. So the cost of a look follows from what is at work, not
+ * from the size of the board. */
+static int first_left(struct board *b, uint32_t step, enum part part, bool *failed) {
+    const uint64_t failed_bit = UINT64_C(1) << 31;
+    const int begin = part == LANES ? 0 : b->tree->lanes;
+    const int end = part == LANES ? b->tree->lanes : b->tree->n_nodes;
+    const uint64_t before = atomic_load_explicit(&b->over[part], memory_order_acquire);
+    uint64_t over = before >> 32 == step ? before : (uint64_t)step << 32;
+    int i = begin + (int)(over & (failed_bit - 1));
+    for (; i < end; i++, over++) {
+        bool fails = part == LANES && look(b, step, i).state == CLAIM_FAILED;
+        if (!fails && !is_done(b, step, i) && (part == LANES || is_made(b, i))) break;
+        if (fails) over |= failed_bit;
+    }
+    if (over != before) atomic_store_explicit(&b->over[part], over, memory_order_release);
+    *failed = over & failed_bit;
+    return i;
+}
+
 /* Whether a thread computes one of these lanes. */
 static bool in_flight(struct board *b, uint32_t step, int first, int end) {
     for (int i = first; i < end; i++)
@@ -78,8 +113,10 @@ static bool has_begun(struct board *b, uint32_t step, int thread, int first, int
 int board_claim_lane(struct board *b, uint32_t step, int thread) {
     enum { OWN, IDLE, ANY, KINDS };
     const int lanes = b->tree->lanes;
+    bool failed;
+    const int begin = first_left(b, step, LANES, &failed) / b->chunk * b->chunk;
     for (int kind = OWN; kind < KINDS; kind++)
-        for (int first = 0, end; first < lanes; first = end) {
+        for (int first = begin, end; first < lanes; first = end) {
             end = lanes - first < b->chunk ? lanes : first + b->chunk;
             if (kind == OWN && !has_begun(b, step, thread, first, end)) continue;
             if (kind == IDLE && in_flight(b, step, first, end)) continue;
@@ -89,23 +126,12 @@ int board_claim_lane(struct board *b, uint32_t step, int thread) {
     return -1;
 }
 
-int board_left(struct board *b, uint32_t step) {
+int board_left(struct board *b, uint32_t step, int most) {
+    bool failed;
     int left = 0;
-    for (int i = 0; i < b->tree->lanes; i++) left += is_free(b, step, i);
+    for (int i = first_left(b, step, LANES, &failed); i < b->tree->lanes && left < most; i++)
+        left += is_free(b, step, i);
     return left;
-}
-
-/* Once a later step has begun, everything of this one is done. */
-static bool is_done(struct board *b, uint32_t step, int node) {
-    enum claim_state s = look(b, step, node).state;
-    return s == CLAIM_DONE || s == CLAIM_PASSED;
-}
-
-/* A sum that lanes make: a top, or below one. The sums above the tops are the step's. */
-static bool is_made(const struct board *b, int node) {
-    for (int n = node; n >= 0; n = b->tree->node[n].parent)
-        if (b->tree->node[n].top >= 0) return true;
-    return false;
 }
 
 static bool is_orphan(struct board *b, uint32_t step, int node) {
@@ -115,13 +141,15 @@ static bool is_orphan(struct board *b, uint32_t step, int node) {
 }
 
 int board_orphan(struct board *b, uint32_t step, int thread) {
-    for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
+    bool failed;
+    for (int i = first_left(b, step, SUMS, &failed); i < b->tree->n_nodes; i++)
         if (is_orphan(b, step, i) && try_claim(b, step, thread, i)) return i;
     return -1;
 }
 
 bool board_has_orphan(struct board *b, uint32_t step) {
-    for (int i = b->tree->lanes; i < b->tree->n_nodes; i++)
+    bool failed;
+    for (int i = first_left(b, step, SUMS, &failed); i < b->tree->n_nodes; i++)
         if (is_orphan(b, step, i)) return true;
     return false;
 }
@@ -275,19 +303,13 @@ bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *
 }
 
 bool board_complete(struct board *b, uint32_t step, int *failed) {
-    bool all = true;
+    const int lanes = b->tree->lanes;
+    bool fails, none;
     *failed = -1;
-    for (int i = 0; i < b->tree->n_tops && all; i++) all = is_done(b, step, b->tree->top[i]);
-    if (all) return true;
-    for (int i = b->tree->lanes; i-- > 0;) {
-        enum claim_state s = look(b, step, i).state;
-        if (s == CLAIM_FREE || s == CLAIM_TAKEN) {
-            *failed = -1;
-            return false;
-        }
-        if (s == CLAIM_FAILED) *failed = i;
-    }
-    return false;
+    if (first_left(b, step, LANES, &fails) < lanes) return false;
+    for (int i = 0; fails && i < lanes && *failed < 0; i++)
+        if (board_has_failed(b, step, i)) *failed = i;
+    return *failed < 0 && first_left(b, step, SUMS, &none) == b->tree->n_nodes;
 }
 
 int board_slot_of(struct board *b, int node) { return claim_read(&b->node[node]).value; }

@@ -44,6 +44,10 @@ struct board {
     int first; /* where the tree's nodes begin in `all` */
     int chunk; /* neighbouring lanes that one thread computes, if others find enough elsewhere */
     claim_word *node, *all, *slot; /* shared. node: those of the tree, in all */
+    /* How many lanes, and how many sums, are over from the first on: 32 bits of step, 1 that a lane
+     * has failed, 31 of the number. What is over stays over in its step, so the threads of this
+     * process tell each other where to begin to look. */
+    _Atomic uint64_t over[2];
 };
 
 /* first: see struct board. threads: of all processes. */
@@ -66,8 +70,8 @@ int board_held(const struct lane_tree *tree, int threads, int open, bool claims)
 /* Claims a lane: the first free one of a chunk that the thread has begun, else of one that nobody
  * is at work on, else of any. -1: no lane is free. */
 int board_claim_lane(struct board *b, uint32_t step, int thread);
-/* How many lanes are free. */
-int board_left(struct board *b, uint32_t step);
+/* How many lanes are free; `most` if there are more. */
+int board_left(struct board *b, uint32_t step, int most);
 /* Claims a sum whose operands are done and which nobody computes, as a thread that died left it. */
 int board_orphan(struct board *b, uint32_t step, int thread);
 bool board_has_orphan(struct board *b, uint32_t step);

@@ -446,9 +446,10 @@ bool tree_complete(struct tree *t, uint32_t step, int *failed, int *leg) {
 
 void tree_clear(struct tree *t) {
     for (int i = 0; i < t->n_classes; i++) {
-        struct board of_class = *tree_board(t, 0);
-        const struct board_words w = words_of(t, i, of_class.all);
-        board_bind(&of_class, &t->shape, &w, of_class.first, t->all_threads);
+        const struct board *any = tree_board(t, 0);
+        const struct board_words w = words_of(t, i, any->all);
+        struct board of_class;
+        board_bind(&of_class, &t->shape, &w, any->first, t->all_threads);
         board_clear(&of_class);
     }
 }

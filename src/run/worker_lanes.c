@@ -174,7 +174,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         if (s->k == 1 && !legs) learn(&me->shared->lane_time, took);
         if (s->k == 1 && !legs) learn(&me->shared->pure_time, took - me->fetched);
         if (legs) worker_learn_leg(c, leg, took - me->fetched);
-        bool leaves = !again && !legs && !board_left(tree_board(l.tree, leg), who->step) &&
+        bool leaves = !again && !legs && !board_left(tree_board(l.tree, leg), who->step, 1) &&
                       worker_defers(s);
         first = tree_end(&l, !leaves);
         worker_spend(&me->shared->reduce, me->began);
@@ -253,8 +253,9 @@ static int64_t others_end(const struct worker_stage *s, int left, int64_t now) {
 static bool leaves_lanes(struct worker_stage *s, struct board *b) {
     _Atomic int64_t *own = &s->context->shared->lane_time;
     int64_t takes = atomic_load(own), now = base_now();
-    int left = takes ? board_left(b, (uint32_t)s->c->step) : 0;
-    if (!left || left == s->left || left > 4 * worker_size(s->c) * s->c->threads) return false;
+    const int most = 4 * worker_size(s->c) * s->c->threads;
+    int left = takes ? board_left(b, (uint32_t)s->c->step, most + 1) : 0;
+    if (!left || left == s->left || left > most) return false;
     int64_t end = others_end(s, left, now);
     if ((double)end >= MARGIN * (double)takes) return false;
     atomic_store(own, takes - takes / 16);
@@ -297,7 +298,7 @@ bool worker_lanes_ended(const struct worker_stage *s, int *failed, int *leg) {
 /* Whether lanes are left for this worker to claim. */
 static bool any_left(const struct worker_stage *s) {
     struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
-    return worker_rank(s->c) >= 0 && board_left(b, (uint32_t)s->c->step) > 0;
+    return worker_rank(s->c) >= 0 && board_left(b, (uint32_t)s->c->step, 1) > 0;
 }
 
 static bool changed(void *arg) {
@@ -368,7 +369,7 @@ void worker_run_lanes(void *arg, int thread) {
             continue;
         }
         /* If it defers, it claims neither sums nor lanes, and repeats none. */
-        bool defers = !worker_has_legs(&s) && !board_left(tree_board(t, 0), who.step) &&
+        bool defers = !worker_has_legs(&s) && !board_left(tree_board(t, 0), who.step, 1) &&
                       worker_defers(&s);
         int lane, leg;
         /* Sums before new lanes, as a sum that waits keeps its operands' slots. */

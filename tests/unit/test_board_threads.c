@@ -53,8 +53,11 @@ static unsigned roll(unsigned sides) {
     return (unsigned)(dice >> 33) % sides;
 }
 
+static _Thread_local int accesses;
+
 /* Before every access of a thread to a word. */
 static void shake(void) {
+    accesses++;
     if (dice && !roll(64)) sched_yield();
 }
 
@@ -307,8 +310,43 @@ static void a_thread_finishes_its_chunk(void **state) {
     lane_tree_free(&c.tree[0]);
 }
 
+/* How many words the look accesses. */
+#define COST(look) (accesses = 0, (void)(look), accesses)
+
+/* What a look costs that a waiting thread takes after a change, near the end of a step: it must not
+ * grow with the board, but for a sum per level that is not made yet. */
+static void looks(void **state) {
+    (void)state;
+    int left[2] = {0}, complete[2] = {0}, orphan[2] = {0}, levels[2] = {3, 12}, failed;
+    for (int i = 0; i < 2; i++) {
+        struct crew c = {.buckets = 1, .threads = 2};
+        void *memory = make_boards(&c, (const int[SHAPES]){1 << levels[i], 0}, 1);
+        struct board *b = c.board[0];
+        for (int lane = 0; lane < b->tree->lanes - 2; lane++) {
+            assert_int_equal(board_claim_lane(b, 1, 0), lane);
+            int slot = board_take(b, 1, 0, lane);
+            for (int node = lane; node >= 0; slot = node < 0 ? -1 : board_take(b, 1, 0, node)) {
+                assert_true(board_publish(b, 1, 0, node, slot));
+                node = board_meet(b, 1, 0, node);
+            }
+        }
+        assert_true(board_claim_lane(b, 1, 0) >= 0);
+        assert_int_equal(board_left(b, 1, 2), 1);
+        assert_false(board_has_orphan(b, 1) || board_complete(b, 1, &failed));
+        left[i] = COST(board_left(b, 1, 1));
+        complete[i] = COST(board_complete(b, 1, &failed));
+        orphan[i] = COST(board_has_orphan(b, 1));
+        free(memory);
+        free(c.value);
+        lane_tree_free(&c.tree[0]);
+    }
+    assert_int_equal(left[0], left[1]);
+    assert_int_equal(complete[0], complete[1]);
+    assert_true(orphan[1] - orphan[0] <= 3 * (levels[1] - levels[0]));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(looks),
                                        cmocka_unit_test(a_thread_finishes_its_chunk)};
     return cmocka_run_group_tests_name("board_threads", tests, NULL, NULL);
 }
