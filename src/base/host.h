@@ -4,7 +4,6 @@
 #define BASE_HOST_H
 
 #include "base/base.h"
-#include "base/host.h"
 
 struct host {
     int cores;      /* online */

@@ -80,6 +80,7 @@ FNR == NR { # the table: | folder | may include | libraries | ... |
     files[from]++
     to = layer($2)
     if ($2 == "trireme.h") next
+    if (file == $2) bad("circles", $1 " includes itself")
     a = stem(file); b = stem($2)
     if (!(a in n_edges)) { stems[++n_stems] = a; n_edges[a] = 0 }
     if (a != b) edge[a, ++n_edges[a]] = b
