@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme dump: the network as text, as written or after a pass. */
-#include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/visit.h"
 #include "dev/dev.h"
@@ -10,29 +9,17 @@ struct own {
     const char *after;
 };
 
-static tri_status check_pass(const char *name) {
-    struct nearest near = {.wanted = name};
-    for (int i = 0; i < passes_count(); i++) nearest_offer(&near, passes_name(i));
-    if (!near.distance) return TRI_OK;
-    return base_fail(TRI_USAGE, "--after %s: there is no such pass%s", name,
-                     nearest_or(&near, "; `trireme dump --help` lists the passes"));
-}
-
-static const struct target *target_of(const tri_options *o) {
-    struct dev *dev = o->device ? dev_find(o->device) : dev_at(0);
-    return dev ? dev->kind->target : NULL;
-}
-
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct cli_arguments a;
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
-    if (own.after && check_pass(own.after)) return cli_fail();
+    const struct dev *dev = dev_find(a.options.device);
+    if (!dev || (own.after && passes_find(own.after) < 0)) return cli_fail();
     if (a.program) return visit_start(a.program);
     tri_graph *g = cli_graph(&a);
     if (!g) return cli_fail();
-    struct text t = {.data = passes_dump(g, &a.options, target_of(&a.options),
-                                          own.after ? own.after : passes_name(0))};
+    struct text t = {.data = passes_dump(g, &a.options, dev->kind->target,
+                                         own.after ? own.after : passes_name(0))};
     tri_graph_free(g);
     return !t.data || cli_print(&t) ? cli_fail() : TRI_OK;
 }

@@ -135,10 +135,11 @@ static tri_status explain(const char *model, const struct compilation *c, const 
 /* Compiles up to `dist`. *expands: the mesh is small enough to be expanded. */
 static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct own *own,
                        bool *expands) {
-    struct dev *dev = a->options.device ? dev_find(a->options.device) : dev_at(0);
+    const struct dev *dev = dev_find(a->options.device);
+    if (!dev) return base_last();
     tri_options o = a->options;
     if (recompute_is_word(o.recompute)) o.recompute = NULL; /* it changes neither mesh nor lanes */
-    struct compilation c = {.options = &o, .target = dev ? dev->kind->target : NULL, .model = g};
+    struct compilation c = {.options = &o, .target = dev->kind->target, .model = g};
     tri_status status = passes_run(&c, "batch");
     int64_t seats = mesh_seats(&c.strategies.mesh);
     if (!status) status = check_divided(&c, a->model);
@@ -146,8 +147,7 @@ static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct
     *expands = seats <= EXPLAIN_MOST_SEATS;
     passes_free(&c);
     if (status || *expands) return status;
-    c = (struct compilation){.options = &o, .target = dev ? dev->kind->target : NULL,
-                             .model = g};
+    c = (struct compilation){.options = &o, .target = dev->kind->target, .model = g};
     status = passes_run(&c, "dist");
     if (!status) status = explain(a->model, &c, NULL, own, NULL);
     passes_free(&c);

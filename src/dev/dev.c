@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/nearest.h"
+
 extern struct dev dev_ref;
 extern struct dev dev_cpu;
 
@@ -18,8 +20,11 @@ static struct dev *const devices[] = {
 struct dev *dev_at(int i) { return i >= 0 && i < (int)COUNT(devices) ? devices[i] : NULL; }
 
 struct dev *dev_find(const char *name) {
+    struct nearest near = {.wanted = name};
+    if (!name) return devices[0];
     for (size_t i = 0; i < COUNT(devices); i++)
-        if (!strcmp(devices[i]->kind->name, name)) return devices[i];
+        if (nearest_offer(&near, devices[i]->kind->name)) return devices[i];
+    base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", name, near.names);
     return NULL;
 }
 

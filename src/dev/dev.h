@@ -75,7 +75,8 @@ struct dev_kind {
     double (*multiply)(struct dev *d);
 };
 
-/* The only instance of a kind, by its name; null if it is unknown or not built in. */
+/* The only instance of a kind, by its name; a null name: the default. Null with a message if it is
+ * unknown or not built in. */
 struct dev *dev_find(const char *name);
 struct dev *dev_at(int i); /* null after the last; the first is the default */
 

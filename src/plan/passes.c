@@ -413,6 +413,15 @@ static const char *renamed(const char *name) {
     return strcmp(name, "layout") ? "" : "; it is now called format";
 }
 
+int passes_find(const char *name) {
+    struct nearest near = {.wanted = name};
+    for (int i = 0; i < passes_count(); i++)
+        if (nearest_offer(&near, passes[i].name)) return i;
+    base_fail(TRI_USAGE, "--after %s: there is no such pass%s%s", name, renamed(name),
+              *renamed(name) ? "" : nearest_or(&near, "; `trireme dump --help` lists the passes"));
+    return -1;
+}
+
 static tri_status unknown_pass(const char *word) {
     struct nearest near = {.wanted = word};
     for (size_t i = 0; i < COUNT(passes); i++)
@@ -514,14 +523,7 @@ char *passes_dump(tri_graph *g, const tri_options *o, const struct target *targe
                   const char *after) {
     struct compilation c = {.options = o, .target = target, .model = g};
     struct text t = {0};
-    int last = 0;
-    while (after && last < passes_count() && strcmp(passes[last].name, after)) last++;
-    if (last == passes_count()) {
-        base_fail(TRI_USAGE, "there is no pass \"%s\"%s; `trireme dump --help` lists them", after,
-                  renamed(after));
-        return NULL;
-    }
-    if (passes_run(&c, passes[last].name)) {
+    if ((after && passes_find(after) < 0) || passes_run(&c, after)) {
         passes_free(&c);
         return NULL;
     }

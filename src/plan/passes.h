@@ -47,6 +47,7 @@ void passes_free(struct compilation *c);
 int passes_count(void);
 const char *passes_name(int i);
 const char *passes_help(int i);
+int passes_find(const char *name); /* -1 with a message: there is none of this name */
 bool passes_may(int i); /* tri_options.passes may leave it out */
 
 /* Sets the attribute "way" of convolutions. Parts: they will be split and must have the way that

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "base/pipes.h"
 #include "crew/messages.h"
 #include "data/data.h"
@@ -90,12 +89,8 @@ static tri_status settle_plan(tri_run *run) {
 }
 
 static tri_status find_device(tri_run *run) {
-    struct nearest near = {.wanted = run->options.device};
-    if (!run->dev) run->dev = near.wanted ? dev_find(near.wanted) : dev_at(0);
-    if (run->dev) return dev_open(run->dev);
-    for (int i = 0; dev_at(i); i++) nearest_offer(&near, dev_at(i)->kind->name);
-    return base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", near.wanted,
-                     near.names);
+    if (!run->dev) run->dev = dev_find(run->options.device);
+    return run->dev ? dev_open(run->dev) : base_last();
 }
 
 /* For the data: whether threads stop waiting for samples. */

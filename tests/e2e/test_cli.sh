@@ -203,7 +203,16 @@ expect 'a textual graph with another batch' 0 'err:x 4 samples' train g.tri --st
 for pass in $("$program" dump --help | sed -n '/^passes/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
     expect "dump --after $pass" 0 'out:[a-z]' dump $small --after "$pass"
 done
-mistake 'an unknown pass' 2 'err:no such pass; do you mean phases?' dump linear --after phasse
+for pass in phasse Phases; do
+    mistake "an unknown pass, $pass" 2 'err:no such pass; do you mean phases?' \
+        dump linear --after $pass
+done
+mistake 'an earlier name of a pass' 2 'err:no such pass; it is now called format' \
+    dump linear --after layout
+mistake 'an unknown device' 2 'err:no device "cuda"; this build has: cpu, ref' \
+    dump linear --device cuda
+mistake 'an unknown device, for a large mesh' 2 'err:no device "cuda"' \
+    explain mlp --device cuda --mesh model=32 --unset batch
 
 # --- texts ---
 
