@@ -91,7 +91,11 @@ static tri_status take_options(const struct command *c, int *argc, char **argv, 
     if (!status) status = options_take_plan(&out->options);
     options_forget_usual(&out->options);
     if (!status && out->options.data != theirs.data) status = data_refuse_fed(out->options.data);
-    return status;
+    const tri_options *o = &out->options;
+    if (status || !o->partial || theirs.partial || o->load || o->resume || out->program)
+        return status;
+    return base_fail(TRI_USAGE, "--partial takes what fits from the file of --load, which is not "
+                     "given");
 }
 
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,

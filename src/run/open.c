@@ -46,11 +46,16 @@ static tri_status check_options(const tri_options *o) {
         const char *what;
         int64_t value;
     } counts[] = {{"batch", o->batch}, {"steps", o->steps}, {"epochs", o->epochs},
-                  {"metrics_every", o->metrics_every}, {"bucket", o->bucket}};
+                  {"metrics_every", o->metrics_every}, {"bucket", o->bucket},
+                  {"memory_limit", o->memory_limit}};
     for (size_t i = 0; i < COUNT(counts); i++)
         if (counts[i].value < 0)
             return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",
                              counts[i].what, (long long)counts[i].value);
+    if (o->memory_limit && o->memory_limit < 1 << 20)
+        return base_fail(TRI_USAGE, "--memory-limit (tri_options.memory_limit) is %lld bytes, less "
+                         "than any run needs; do you mean %lldM?", (long long)o->memory_limit,
+                         (long long)(o->memory_limit / (o->memory_limit % 1024 ? 1 : 1024)));
     if (o->threads < 0 || o->threads > PLAN_MOST_THREADS)
         return base_fail(TRI_USAGE, "threads is %lld; it must be from 1 to %d (0: one for each "
                          "core)", (long long)o->threads, PLAN_MOST_THREADS);

@@ -188,6 +188,10 @@ same 'top1 does not depend on the batch' "$(sed 's/.*\(top1=[0-9.]\{5\}\).*/\1/'
 expect 'load' 0 'out:^done' train $small --data idx:good --steps 1 --batch 8 --lr 1e-30 \
     --load w.safetensors
 same 'what was loaded is what was saved' "$(weights)" "$saved"
+for command in train eval bench; do
+    mistake "$command with --partial alone" 2 'err:--partial takes .* --load, which is not given' \
+        $command linear --partial
+done
 expect 'eval on data of the model' 0 'out:^done' train linear --steps 9 --save l.safetensors
 expect 'eval on data of the model' 0 'out:^eval samples=[0-9]* .*loss=' \
     eval linear --load l.safetensors
@@ -342,6 +346,13 @@ expect 'bench --largest' 0 \
     bench mlp --largest --memory-limit 200M
 mistake 'a network beyond the machine, with workers' 1 'err:cannot allocate [0-9]* bytes' \
     memory bert-base --batch 16384 --lanes 1 -n 2
+for command in train memory bench eval; do
+    options='--memory-limit 640'
+    [ $command != eval ] || options="$options --load l.safetensors"
+    mistake "$command with too few bytes" 2 'err: is 640 bytes, .*; do you mean 640M?' \
+        $command linear $options
+done
+mistake 'too few KiB' 2 'err:; do you mean 64M?' train linear --memory-limit 64K
 mistake 'bench --largest without any that fits' 2 'err:--memory-limit is 1.0 MiB' \
     bench mlp --largest --memory-limit 1M
 batch=$("$program" bench mlp --largest --memory-limit 200M --lanes 4 |

@@ -65,6 +65,10 @@ check 'bench' says '^bench model=opens batch=24 lanes=3 threads=1 .* steps=5 ' "
 "$program" train mlp:hidden=32 --data synthetic --steps 1 --quiet --save narrow >/dev/null
 check 'bench, from weights that fit in part' says '^bench model=opens' "$program" bench --steps 2 \
     -- "$opens" train mlp --load narrow --partial
+check 'the same, with an option of each' says '^bench model=opens' "$program" bench --steps 2 \
+    --partial -- "$opens" train mlp --load narrow
+check '--partial alone' refuses 2 '--partial takes what fits' "$program" bench --steps 2 \
+    --partial -- "$opens" train mlp
 check 'bench --largest' says '^largest model=opens batch=[0-9]' "$program" bench --largest \
     --memory-limit 100M -- "$opens" train mlp
 check 'bench by workers' says '^ *2 .*%' "$program" bench -n 1,2 --steps 20 --lanes 4 -- "$opens" \
