@@ -40,17 +40,18 @@ static json_t *of_operand(const struct explanation *e, const tri_tensor *t,
 }
 
 static json_t *of_operator(const struct explanation *e, const tri_node *n) {
-    struct text split = {0};
+    struct text split = {0}, note = {0};
     json_t *in = json_array(), *out = json_array();
     explain_split(e->d, n, &split);
+    explain_warning(e->d, e->c->target, n, &note);
     for (int i = 0; i < n->n_in; i++)
         append(&in, of_operand(e, n->in[i], dist_need(e->d, n, i)));
     for (int i = 0; i < n->n_out; i++)
         append(&out, of_operand(e, &n->out[i], &e->d->has[n->out[i].id]));
-    return json_pack("{s:s,s:s,s:b,s:b,s:o,s:o,s:o,s:s?}", "name", n->name, "operator",
+    return json_pack("{s:s,s:s,s:b,s:b,s:o,s:o,s:o,s:o}", "name", n->name, "operator",
                      n->entry->op->name, "backward", (int)n->backward, "per_lane",
                      (int)explain_per_lane(n), "split", of_text(&split), "inputs", in, "outputs",
-                     out, "note", explain_warning(e->d, n));
+                     out, "note", note.size || note.failed ? of_text(&note) : json_null());
 }
 
 static json_t *of_axes(const struct explanation *e, const struct move *m) {

@@ -18,7 +18,7 @@ static void add_slice(struct text *t, const struct explanation *e, const tri_ten
 /* ---- operators ---- */
 
 static void add_operator(struct text *t, const struct explanation *e, const tri_node *n) {
-    struct text split = {0};
+    struct text split = {0}, note = {0};
     explain_split(e->d, n, &split);
     text_add(t, "  %-40s %-16s %-24s ", n->name, n->entry->op->name,
              split.data ? split.data : "");
@@ -33,9 +33,11 @@ static void add_operator(struct text *t, const struct explanation *e, const tri_
         text_add(t, "%s", i ? ", " : "");
         add_slice(t, e, &n->out[i], &e->d->has[n->out[i].id]);
     }
-    const char *warning = explain_warning(e->d, n);
     text_add(t, "%s\n", explain_per_lane(n) ? "  per lane" : "");
-    if (warning) text_add(t, "    note: %s\n", warning);
+    explain_warning(e->d, e->c->target, n, &note);
+    if (note.size) text_add(t, "    note: %s\n", note.data);
+    t->failed |= note.failed;
+    text_free(&note);
 }
 
 static void add_operators(struct text *t, const struct explanation *e, bool backward) {

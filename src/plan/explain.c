@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/explain.h"
 
-#define FAST_CHANNELS 16 /* of convolutions: the fast kernels compute so many at a time */
-
 void mesh_at(const struct mesh *m, int64_t i, int16_t at[MESH_MOST_AXES]) {
     for (int a = MESH_MOST_AXES; a-- > 0;) {
         int64_t size = a < m->n ? m->axis[a].size : 1;
@@ -53,10 +51,12 @@ size_t explain_slice_bytes(const struct dist *d, const tri_tensor *t, const stru
     return base_spec_bytes(&part);
 }
 
-/* Whether the tensor's channels can be computed by the fast kernels, but not those of the part. */
-static bool leaves_fast(const struct dist *d, const tri_tensor *t, const struct layout *l) {
-    if (t->spec.shape.rank != 4 || t->spec.shape.dim[1] % FAST_CHANNELS) return false;
-    return explain_slice(d, t, l, NULL).dim[1] % FAST_CHANNELS != 0;
+/* The channels of a block in which the target's kernels take the tensor, but not a seat's part of
+ * it; 0: none. */
+static int lost_block(const struct dist *d, const tri_tensor *t, const struct layout *l,
+                      const struct format *wish) {
+    if (wish->block < 1 || explain_slice(d, t, l, NULL).dim[1] % wish->block == 0) return 0;
+    return wish->block;
 }
 
 static bool is_split(const struct dist *d, const tri_node *n) {
@@ -65,18 +65,24 @@ static bool is_split(const struct dist *d, const tri_node *n) {
     return false;
 }
 
-const char *explain_warning(const struct dist *d, const tri_node *n) {
-    bool convolves = node_attr(n, "way") != NULL, slow = false, gathers = false;
+void explain_warning(const struct dist *d, const struct target *target, const tri_node *n,
+                     struct text *out) {
+    struct format in[TRI_MAX_OUTPUTS] = {0}, made[TRI_MAX_OUTPUTS] = {0};
+    bool gathers = false;
+    int block = 0;
+    if (target && target->formats && n->n_in <= (int)COUNT(in)) target->formats(n, in, made);
     for (int i = 0; i < n->n_in; i++) {
-        slow |= convolves && leaves_fast(d, n->in[i], dist_need(d, n, i));
-        gathers |= dist_moves(d, n->in[i], dist_need(d, n, i));
+        const struct layout *need = dist_need(d, n, i);
+        if (i < (int)COUNT(in) && !block) block = lost_block(d, n->in[i], need, &in[i]);
+        gathers |= dist_moves(d, n->in[i], need);
     }
-    slow |= convolves && leaves_fast(d, n->out, &d->has[n->out->id]);
-    if (slow) return "a seat's channels are no multiple of 16, so that it leaves the fast kernels";
-    if (op_has_factors(n->entry->op) || is_split(d, n)) return NULL;
-    return gathers ? "its row does not say how it may be split: it is computed whole, and its "
-                     "inputs are gathered"
-                   : "its row does not say how it may be split: it is computed whole";
+    if (!block) block = lost_block(d, n->out, &d->has[n->out->id], made);
+    if (block)
+        text_add(out, "a seat's channels are no multiple of %d, so that it leaves the fast kernels",
+                 block);
+    else if (!op_has_factors(n->entry->op) && !is_split(d, n))
+        text_add(out, "its row does not say how it may be split: it is computed whole%s",
+                 gathers ? ", and its inputs are gathered" : "");
 }
 
 /* ---- moves ---- */

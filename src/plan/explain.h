@@ -4,6 +4,7 @@
 #ifndef PLAN_EXPLAIN_H
 #define PLAN_EXPLAIN_H
 
+#include "graph/target.h"
 #include "plan/dist.h"
 
 /* "rows/data, out/model": the factor along each axis; "whole"; "partial sums/model". */
@@ -19,8 +20,9 @@ tri_shape explain_slice(const struct dist *d, const tri_tensor *t, const struct 
 size_t explain_slice_bytes(const struct dist *d, const tri_tensor *t, const struct layout *l,
                            const int16_t *at);
 
-/* What the user should know of a node; null: nothing. A static text. */
-const char *explain_warning(const struct dist *d, const tri_node *n);
+/* Adds what the user should know of a node; target: of the device, or null. */
+void explain_warning(const struct dist *d, const struct target *target, const tri_node *n,
+                     struct text *out);
 
 const tri_tensor *explain_tensor(const struct dist *d, const struct move *m);
 

@@ -183,6 +183,16 @@ static int same_infer(const tri_node *n, tri_spec *out) {
     return 1;
 }
 
+static void assert_warning(const struct planned *p, const struct target *target,
+                           const tri_node *n, const char *right) {
+    struct text t = {0};
+    explain_warning(p->d, target, n, &t);
+    assert_string_equal(t.data ? t.data : "", right);
+    text_free(&t);
+}
+
+#define LOST "a seat's channels are no multiple of 8, so that it leaves the fast kernels"
+
 /* It is computed whole, and its input is gathered; explain says so. */
 static void test_without_factors(void **state) {
     (void)state;
@@ -200,8 +210,45 @@ static void test_without_factors(void **state) {
     plan(&p, g, (tri_options){.forward = true}, "dist");
     assert_string_equal(moves(&p, MOVE_FORWARD), "all-gather");
     const tri_node *n = p.d->g->node[p.d->move[0].node];
-    assert_string_equal(explain_warning(p.d, n), "its row does not say how it may be split: it is "
-                        "computed whole, and its inputs are gathered");
+    assert_warning(&p, NULL, n, "its row does not say how it may be split: it is computed whole, "
+                   "and its inputs are gathered");
+    release(&p);
+}
+
+static void blocks_of_8(const tri_node *n, struct format *in, struct format *out) {
+    if (!node_is(n, "conv2d")) return;
+    in[0].block = n->in[0]->spec.shape.dim[1] % 8 ? 0 : 8;
+    out[0].block = n->out->spec.shape.dim[1] % 8 ? 0 : 8;
+}
+
+/* Blocks are what the target wants: without one, none are lost. */
+static void test_blocks(void **state) {
+    (void)state;
+    static const struct target target = {.formats = blocks_of_8};
+    struct planned p;
+    tri_graph *g = tri_graph_new(8);
+    tri_tensor *y = tri_input(g, "x", TRI_F32, TRI_SHAPE(8, 16, 4, 4));
+    tri_mesh(g, "2");
+    static const struct {
+        const char *weight, *shard, *right;
+        int64_t channels;
+    } conv[] = {{"u", "(1,1,1,1),(2,1,1,1)", "", 16},
+                {"v", "(1,1,1,1),(2,1,1,1)", LOST, 24},
+                {"w", "(1,2,1,1),(1,2,1,1)", LOST, 12}};
+    for (size_t i = 0; i < COUNT(conv); i++) {
+        tri_shape shape = TRI_SHAPE(conv[i].channels, y->spec.shape.dim[1], 1, 1);
+        y = tri_conv2d(y, weight(g, conv[i].weight, shape));
+        tri_shard(y, conv[i].shard);
+    }
+    tri_output(y, "y");
+    plan(&p, g, (tri_options){.forward = true}, "dist");
+    size_t n = 0;
+    for (size_t i = 0; i < p.d->g->n_nodes; i++) {
+        if (!node_is(p.d->g->node[i], "conv2d")) continue;
+        assert_warning(&p, NULL, p.d->g->node[i], "");
+        assert_warning(&p, &target, p.d->g->node[i], conv[n++].right);
+    }
+    assert_int_equal(n, COUNT(conv));
     release(&p);
 }
 
@@ -319,6 +366,7 @@ int main(void) {
         cmocka_unit_test(test_two_products),  cmocka_unit_test(test_product_and_relu),
         cmocka_unit_test(test_1024_seats),    cmocka_unit_test(test_height),
         cmocka_unit_test(test_without_factors),
+        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_megatron),      cmocka_unit_test(test_megatron_sequence),
         cmocka_unit_test(test_executed),
     };
