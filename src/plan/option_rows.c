@@ -166,7 +166,8 @@ const struct option_row options_rows[] = {
     {"--tokenizer", "KIND",
      "how --data text becomes tokens: bytes, bert:FILE, bert-cased:FILE or gpt2:DIR (default: "
      "bytes)",
-     option_text, FIELD(tokenizer), RUNNING | RESUME_WARNS, .group = GROUP_DATA},
+     option_text, FIELD(tokenizer), RUNNING | RESUME_WARNS, .group = GROUP_DATA,
+     .state = 16, .without = "bytes"},
     {"--shuffle", "on|off", "use the samples in a new order in every epoch (default: on)",
      option_off, FIELD(no_shuffle), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA},
     {"--sampler", "KIND",
@@ -177,21 +178,21 @@ const struct option_row options_rows[] = {
      "weighted:balanced: drawn with replacement; all classes are equally likely\n"
      "weighted:classes=X/X...: drawn with replacement, by a weight per class\n"
      "weighted:FILE: drawn with replacement, by a weight per sample",
-     option_text, FIELD(sampler), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA,
+     option_text, FIELD(sampler), SAMPLING | RESUME_REQUIRES | KEPT_ORDER, .group = GROUP_DATA,
      .usual = "shuffled"},
     {"--subset", "LIST",
      "use only the samples FIRST to END - 1, given as FIRST:END, or those that a file lists",
-     option_text, FIELD(subset), RUNNING | RESUME_REQUIRES, .group = GROUP_DATA},
+     option_text, FIELD(subset), RUNNING | RESUME_REQUIRES | KEPT_ORDER, .group = GROUP_DATA},
     {"--share", "K/N[,drop]",
      "use every N-th sample from the K-th (0 to N - 1) on: for N separate runs that divide one "
      "data set",
-     option_text, FIELD(share), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA},
+     option_text, FIELD(share), SAMPLING | RESUME_REQUIRES | KEPT_ORDER, .group = GROUP_DATA},
     {"--tail", "WAY",
      "what to do with the last samples of an epoch if they do not fill a step (default: drop):\n"
      "drop: leave them out\n"
      "keep: make a smaller step\n"
      "pad: make a full step; the samples that fill it up do not count",
-     option_text, FIELD(tail), SAMPLING | RESUME_REQUIRES, .group = GROUP_DATA,
+     option_text, FIELD(tail), SAMPLING | RESUME_REQUIRES | KEPT_ORDER, .group = GROUP_DATA,
      .words = WORDS("drop", "keep", "pad"), .usual = "drop"},
     {"--data-threads", "N",
      "threads per worker that read the next step's samples during the current step: a number, "
@@ -201,7 +202,7 @@ const struct option_row options_rows[] = {
     {"--epochs", "N", "passes over the data (default: 1)", epochs, 0, USE_TRAIN | RESUME_WARNS,
      .group = GROUP_TRAINING},
     {"--steps", "N", "number of steps, instead of --epochs", steps, 0,
-     USE_TRAIN | USE_BENCH | USE_COMPARE | RESUME_WARNS, .group = GROUP_TRAINING},
+     USE_TRAIN | USE_BENCH | USE_COMPARE | RESUME_WARNS, .group = GROUP_TRAINING, .state = 10},
     {"--batch", "N", "samples per step, over all workers together (default: 64)", option_count,
      FIELD(batch), USE_ALL | RESUME_REQUIRES, .group = GROUP_TRAINING,
      .plan = PLAN_BATCH, .most = INT32_MAX},
@@ -223,32 +224,40 @@ const struct option_row options_rows[] = {
 
     {"--optimizer", "NAME",
      "the optimizer: sgd, momentum, nesterov, adam, adamw, lars or lamb (default: sgd)",
-     option_text, FIELD(optimizer.name), LEARNING | RESUME_REQUIRES, .group = GROUP_OPTIMIZER},
+     option_text, FIELD(optimizer.name), LEARNING | RESUME_REQUIRES, .group = GROUP_OPTIMIZER,
+     .state = 11, .without = "sgd"},
     {"--lr", "X", "learning rate (default: 0.01; adam, adamw and lamb 0.001; lars 1)",
-     option_positive, FIELD(optimizer.lr), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
+     option_positive, FIELD(optimizer.lr), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER,
+     .state = 1},
     {"--momentum", "X", "momentum of momentum, nesterov and lars (default: 0.9)", below_one,
-     FIELD(optimizer.momentum), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
+     FIELD(optimizer.momentum), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER, .state = 2},
     {"--beta1", "X", "decay of the mean of gradients in adam, adamw and lamb (default: 0.9)",
-     below_one, FIELD(optimizer.beta1), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
+     below_one, FIELD(optimizer.beta1), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER,
+     .state = 3, .bare = true},
     {"--beta2", "X",
      "decay of the mean of squared gradients in adam, adamw and lamb (default: 0.999)", below_one,
-     FIELD(optimizer.beta2), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
+     FIELD(optimizer.beta2), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER,
+     .state = 4, .bare = true},
     {"--eps", "X",
      "added to the divisor of a step in adam, adamw, lamb and lars (default: 1e-8; lamb 1e-6)",
-     zero_up, FIELD(optimizer.eps), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
+     zero_up, FIELD(optimizer.eps), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER,
+     .state = 5, .bare = true},
     {"--trust", "X", "trust coefficient of lars (default: 0.001)", option_positive,
-     FIELD(optimizer.trust), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
+     FIELD(optimizer.trust), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER, .state = 6},
     {"--schedule", "SPEC",
      "how the learning rate changes: constant, step:every=N,factor=X, poly:power=X,end=X or "
      "cosine:end=X, each with ,warmup=N if wanted (default: constant)",
-     option_text, FIELD(optimizer.schedule), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER},
+     option_text, FIELD(optimizer.schedule), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER,
+     .state = 12, .without = "constant"},
     {"--weight-decay", "X", "weight decay, but not of norms and biases (default: 0)",
      not_negative, FIELD(optimizer.weight_decay), LEARNING | RESUME_WARNS,
-     .group = GROUP_OPTIMIZER},
+     .group = GROUP_OPTIMIZER, .state = 7},
     {"--clip-norm", "X",
      "scale the gradients so that their common norm is at most X (default: off)",
      option_positive, FIELD(optimizer.clip_norm), LEARNING | RESUME_WARNS,
-     .group = GROUP_OPTIMIZER},
+     .group = GROUP_OPTIMIZER, .state = 9},
+    {"decay_all", .set = option_given, .offset = FIELD(optimizer.decay_all), .use = RESUME_WARNS,
+     .state = 8}, /* a program's alone */
 
     {"--amp", "LEVEL",
      "mixed precision (default: O0):\n"
@@ -264,7 +273,8 @@ const struct option_row options_rows[] = {
     {"--loss-scale", "X",
      "scale the loss by a power of two, dynamic or dynamic:start=X,every=N, or off; an update that "
      "is not finite is skipped, also at scale 1 (default: off; dynamic for f16)",
-     option_text, FIELD(optimizer.loss_scale), LEARNING | RESUME_WARNS, .group = GROUP_PRECISION},
+     option_text, FIELD(optimizer.loss_scale), LEARNING | RESUME_WARNS, .group = GROUP_PRECISION,
+     .state = 14, .without = "off"},
     {"--recompute", "PATTERN",
      "save memory: compute these scopes or operators again in the backward pass: "
      "layer1.?,*.relu*; none; full: all blocks; fit: the cheapest that suffice for --memory-limit",
@@ -419,15 +429,25 @@ const struct option_row options_rows[] = {
     {"--passes", "LIST",
      "leave out graph passes: -cse,-fold, or all but one: -all,+cse (`trireme dump --help` lists "
      "them)",
-     option_text, FIELD(passes), (USE_ALL & ~USE_COMPARE) | RESUME_WARNS, .group = GROUP_ADVANCED},
+     option_text, FIELD(passes), (USE_ALL & ~USE_COMPARE) | RESUME_WARNS, .group = GROUP_ADVANCED,
+     .state = 15, .without = "all"},
     {"--gradients-mean", "on|off",
      "gradients are the mean over the batch; off multiplies them by the number of lanes (default: "
      "on)",
-     option_off, FIELD(optimizer.gradients_sum), LEARNING | RESUME_WARNS, .group = GROUP_ADVANCED},
+     option_off, FIELD(optimizer.gradients_sum), LEARNING | RESUME_WARNS, .group = GROUP_ADVANCED,
+     .state = 13},
     {"--sink-size", "N", "call the callbacks of your own program every N steps (default: 1)",
      option_count, FIELD(sink_size), USE_TRAIN | RESUME_IGNORES, .group = GROUP_ADVANCED},
     {0},
 };
+
+static const char **text_at(const tri_options *o, const struct option_row *row) {
+    return (const char **)((char *)o + row->offset);
+}
+
+const char *option_given_text(const struct option_row *row, const tri_options *o) {
+    return row->set == option_text ? *text_at(o, row) : NULL;
+}
 
 const struct option_row *option_row(const char *flag) {
     const struct option_row *row = options_rows;
@@ -440,6 +460,27 @@ const struct option_row *option_of_plan(enum plan_key key) {
     const struct option_row *row = options_rows;
     while (row->flag && row->plan != key) row++;
     return row->flag ? row : NULL;
+}
+
+const struct option_row *option_of_state(int place) {
+    const struct option_row *row = options_rows;
+    while (row->flag && row->state != place) row++;
+    return row->flag ? row : NULL;
+}
+
+void option_keep(const struct option_row *row, const tri_options *o, char *text, size_t bytes) {
+    const void *at = (const char *)o + row->offset;
+    const char *given = option_given_text(row, o);
+    if (row->set == option_text)
+        base_format(text, bytes, "%s", given ? given : row->without);
+    else if (row->set == option_off)
+        base_format(text, bytes, "%s", *(const bool *)at ? "off" : "on");
+    else if (row->set == option_given)
+        base_format(text, bytes, "%d", *(const bool *)at);
+    else {
+        double x = row->set == steps ? (double)o->steps : *(const double *)at;
+        base_format(text, bytes, "%.9g", x == 0 || x == TRI_ZERO ? 0 : x);
+    }
 }
 
 enum option_resume option_resume(const char *flag) {
@@ -461,10 +502,6 @@ int option_choice(const char *flag, const char *value) {
     return value ? option_word(row->words, value) : -1;
 }
 
-static const char **text_at(const tri_options *o, const struct option_row *row) {
-    return (const char **)((char *)o + row->offset);
-}
-
 /* "--conv (tri_options.conv) is "x"; it can be auto or direct" */
 static tri_status no_word(const struct option_row *row, const char *value) {
     struct text words = {0};
@@ -483,8 +520,8 @@ static tri_status no_word(const struct option_row *row, const char *value) {
 tri_status options_check(const tri_options *o) {
     const char *schedule = o->optimizer.schedule;
     for (const struct option_row *row = options_rows; row->flag; row++) {
-        const char *value = row->words ? *text_at(o, row) : NULL;
-        if (value && option_word(row->words, value) < 0) return no_word(row, value);
+        const char *value = option_given_text(row, o);
+        if (value && row->words && option_word(row->words, value) < 0) return no_word(row, value);
     }
     if (schedule && option_choice("--pipeline", schedule) >= 0)
         return base_fail(TRI_USAGE, "a schedule is one of the learning rate; the order of a "

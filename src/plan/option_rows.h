@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Command-line options as rows of tables. Reading, --help, the man page and a run that resumes use
- * the same rows. */
+ * Command-line options as rows of tables. Reading, --help, the man page, plans, checkpoints and a
+ * run that resumes use the same rows. */
 #ifndef PLAN_OPTION_ROWS_H
 #define PLAN_OPTION_ROWS_H
 
@@ -25,6 +25,8 @@ enum option_resume {
     RESUME_WARNS = 128,   /* the new value is reported, and applies */
     RESUME_IGNORES = 256, /* it changes no result, or only how the run goes on */
     RESUME_REFUSES = 512, /* it cannot be given at all */
+    /* Beside one of these: a part of the "order" of samples in state.json. */
+    KEPT_ORDER = 1024,
 };
 
 /* The heading under which --help and the man page list an option. */
@@ -43,7 +45,7 @@ enum option_group {
 };
 
 struct option_row {
-    const char *flag;     /* "--batch", "-n" */
+    const char *flag;     /* "--batch", "-n"; the field's name if only a program sets it */
     const char *argument; /* "N"; null if the option takes no value: `set` then gets "" */
     /* What the option does. A line after the first is a value that it takes, "VALUE: meaning". */
     const char *help;
@@ -57,6 +59,9 @@ struct option_row {
                          * does, as values that override those of the network */
     enum plan_key plan; /* the line of a plan that sets it; 0: none */
     int64_t most;       /* of a count in a plan */
+    int state; /* its place in the options of a checkpoint's state.json, from 1 on; 0: none */
+    const char *without; /* its value there if no text is given */
+    bool bare;           /* its name there has no dashes, as in earlier versions */
 };
 
 #define ON_EVENT_HELP \
@@ -69,6 +74,12 @@ extern const struct option_row options_rows[];
 const struct option_row *option_row(const char *flag);
 /* The row of the option that the line of a plan sets; null: it sets none. */
 const struct option_row *option_of_plan(enum plan_key key);
+/* The row of the option that state.json has at this place; null: there are fewer. */
+const struct option_row *option_of_state(int place);
+/* Its value there. */
+void option_keep(const struct option_row *row, const tri_options *o, char *text, size_t bytes);
+/* The text of an option that is one; null: it is not given, or is no text. */
+const char *option_given_text(const struct option_row *row, const tri_options *o);
 /* What a resume makes of the option with this flag. */
 enum option_resume option_resume(const char *flag);
 /* The place of the value, if null of the usual one, among the words of this option, as in the

@@ -25,18 +25,15 @@ static const char *data_name(const tri_run *run) {
 /* All that the order of samples depends on, except whether they are shuffled. Defaults are not
  * part of it; older checkpoints have them (without_defaults). */
 static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
-    const tri_options *o = &run->options;
     const tri_graph *g = run->model;
-    const struct {
-        const char *name, *value;
-    } given[] = {
-        {"sampler", o->sampler}, {"subset", o->subset}, {"share", o->share}, {"tail", o->tail}};
     size_t at = 0;
     *order = 0;
-    for (size_t i = 0; i < COUNT(given) && at < CHECKPOINT_TEXT; i++)
-        if (given[i].value)
-            at += (size_t)base_format(order + at, CHECKPOINT_TEXT - at, "%s--%s %s", at ? " " : "",
-                                      given[i].name, given[i].value);
+    for (const struct option_row *row = options_rows; row->flag && at < CHECKPOINT_TEXT; row++) {
+        const char *given = row->use & KEPT_ORDER ? option_given_text(row, &run->options) : NULL;
+        if (given)
+            at += (size_t)base_format(order + at, CHECKPOINT_TEXT - at, "%s%s %s", at ? " " : "",
+                                      row->flag, given);
+    }
     for (int i = 0; i < g->n_shorter && at < CHECKPOINT_TEXT; i++)
         at += (size_t)base_format(order + at, CHECKPOINT_TEXT - at, "%s%lld",
                                   i ? "/" : at ? " lengths " : "lengths ",
@@ -44,11 +41,10 @@ static void describe_order(const tri_run *run, char order[CHECKPOINT_TEXT]) {
 }
 
 static void without_defaults(char *order) {
-    static const char *const flags[] = {"--sampler", "--tail"};
-    for (size_t i = 0; i < COUNT(flags); i++) {
+    for (const struct option_row *row = options_rows; row->flag; row++) {
         char usual[32];
-        size_t n = (size_t)base_format(usual, sizeof usual, "%s %s", flags[i],
-                                       option_row(flags[i])->usual);
+        if (!(row->use & KEPT_ORDER) || !row->usual) continue;
+        size_t n = (size_t)base_format(usual, sizeof usual, "%s %s", row->flag, row->usual);
         char *at = strstr(order, usual);
         if (!at || (at[n] && at[n] != ' ')) continue;
         if (at[n]) n++;
@@ -57,66 +53,34 @@ static void without_defaults(char *order) {
     }
 }
 
-static void add_text(struct checkpoint_options *o, const char *name, const char *value) {
-    CHECK(o->n < (int)COUNT(o->one));
-    base_format(o->one[o->n].name, sizeof o->one->name, "%s", name);
-    base_format(o->one[o->n++].value, sizeof o->one->value, "%s", value ? value : "");
-}
-
 void state_options(struct checkpoint_options *out, const tri_run *run) {
-    const tri_options *o = &run->options;
-    const tri_optimizer *of = &o->optimizer;
-    const struct {
-        const char *name;
-        double value;
-    } number[] = {{"--lr", of->lr},
-                  {"--momentum", of->momentum},
-                  {"beta1", of->beta1},
-                  {"beta2", of->beta2},
-                  {"eps", of->eps},
-                  {"--trust", of->trust},
-                  {"--weight-decay", of->weight_decay},
-                  {"decay_all", of->decay_all},
-                  {"--clip-norm", of->clip_norm},
-                  {"--steps", (double)run->total}};
-    const struct {
-        const char *name, *value, *usual;
-    } text[] = {{"--optimizer", of->name, "sgd"},
-                {"--schedule", of->schedule, "constant"},
-                {"--gradients-mean", of->gradients_sum ? "off" : NULL, "on"},
-                {"--loss-scale", of->loss_scale, "off"},
-                {"--passes", o->passes, "all"},
-                {"--tokenizer", o->tokenizer, "bytes"}};
+    const struct option_row *row, *length = option_row("--steps");
+    tri_options o = run->options;
+    o.steps = run->total;
     *out = (struct checkpoint_options){0};
-    for (size_t i = 0; i < COUNT(number) - !schedule_ends(&run->schedule); i++) {
-        char value[CHECKPOINT_TEXT];
-        base_format(value, sizeof value, "%.9g",
-                    optimizer_is_zero(number[i].value) ? 0 : number[i].value);
-        add_text(out, number[i].name, value);
+    for (int place = 1; (row = option_of_state(place)); place++) {
+        if (row == length && !schedule_ends(&run->schedule)) continue;
+        CHECK(out->n < (int)COUNT(out->one));
+        struct checkpoint_option *to = &out->one[out->n++];
+        base_format(to->name, sizeof to->name, "%s", row->flag + 2 * row->bare);
+        option_keep(row, &o, to->value, sizeof to->value);
     }
-    for (size_t i = 0; i < COUNT(text); i++)
-        add_text(out, text[i].name, text[i].value ? text[i].value : text[i].usual);
 }
 
 /* A resume compares texts, so none may be cut off. */
 static tri_status check_texts(const tri_run *run) {
-    const tri_options *o = &run->options;
-    const struct {
-        const char *name, *value;
-    } text[] = {{"--tokenizer", o->tokenizer},
-                {"--schedule", o->optimizer.schedule},
-                {"--passes", o->passes},
-                {"--loss-scale", o->optimizer.loss_scale}};
     char order[CHECKPOINT_TEXT];
     describe_order(run, order);
     if (strlen(order) + 1 == sizeof order)
         return base_fail(TRI_USAGE, "--sampler, --subset, --share and --tail are too long for a "
                          "checkpoint (--ckpt): %s...; use shorter paths", order);
-    for (size_t i = 0; i < COUNT(text); i++)
-        if (text[i].value && strlen(text[i].value) >= CHECKPOINT_TEXT)
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        const char *given = row->state ? option_given_text(row, &run->options) : NULL;
+        if (given && strlen(given) >= CHECKPOINT_TEXT)
             return base_fail(TRI_USAGE, "%s has %zu bytes; in a checkpoint (--ckpt) it can have "
-                             "%d: use a shorter path", text[i].name, strlen(text[i].value),
+                             "%d: use a shorter path", row->flag, strlen(given),
                              CHECKPOINT_TEXT - 1);
+    }
     return TRI_OK;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/nearest.h"
 #include "base/host.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/options.h"
 
 static void near_names(void **state) {
@@ -267,7 +268,7 @@ static void help(void **state) {
         char start[64];
         snprintf(start, sizeof start, "  %s %s", row->flag, row->argument ? row->argument : "");
         if (row->use & USE_TRAIN && !strstr(text, start)) fail_msg("help lacks \"%s\"", start);
-        if (!row->group) fail_msg("%s is in no group", row->flag);
+        if (row->use & USE_ALL && !row->group) fail_msg("%s is in no group", row->flag);
     }
     assert_non_null(strstr(text, "\n\nOptimizer:\n  --optimizer NAME"));
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
@@ -365,7 +366,7 @@ static void host_free(void **state) {
 static void add_rows(struct text *t, unsigned resume, const char *means) {
     size_t from = 0;
     for (const struct option_row *row = options_rows; row->flag; row++) {
-        if (!(row->use & resume)) continue;
+        if (!(row->use & resume) || !(row->use & USE_ALL)) continue;
         const bool fits = from && t->size - from + strlen(row->flag) < 96;
         if (from && !fits) text_add(t, "` |\n");
         if (!fits) {
@@ -385,6 +386,7 @@ static void resumes(void **state) {
     size_t bytes;
     for (const struct option_row *row = options_rows; row->flag; row++) {
         const unsigned has = row->use & all;
+        if (!(row->use & USE_ALL)) continue;
         if (!has || has & (has - 1)) fail_msg("%s: what a resume makes of it", row->flag);
     }
     text_add(&t, "| a resume | options |\n|---|---|\n");
@@ -398,6 +400,63 @@ static void resumes(void **state) {
     text_free(&t);
 }
 
+/* A resume can only compare what the checkpoint has. */
+static void kept(void **state) {
+    (void)state;
+    static const char *const otherwise[] = { /* state.json has them beside its options */
+        "--data", "--shuffle", "--epochs", "--batch", "--seed", "--best", "--ckpt-key", "--device",
+        /* and a plan has these as other lines */
+        "--mesh", "--strategy", "--parallel", NULL};
+    struct checkpoint_options *o = NULL;
+    int n = 0;
+    for (const struct option_row *row = options_rows; row->flag; row++) {
+        const bool grain = row->plan && row->plan < PLAN_WORKERS;
+        const bool compared = row->use & (RESUME_REQUIRES | RESUME_WARNS);
+        const int there = (row->state > 0) + !!(row->use & KEPT_ORDER) +
+                          (option_word(otherwise, row->flag) >= 0);
+        if (there > 1 || compared != (there || grain))
+            fail_msg("%s: a resume compares it: %d; kept: %d", row->flag, compared, there + grain);
+        if (row->state && option_of_state(row->state) != row)
+            fail_msg("%s: another option has its place in state.json", row->flag);
+        if (row->set == option_text && row->state) assert_non_null(row->without);
+        if (row->use & KEPT_ORDER) assert_ptr_equal(row->set, option_text);
+        assert_true(strlen(row->flag) < sizeof o->one->name);
+        n += row->state > 0;
+    }
+    for (int i = 1; i <= n; i++) assert_non_null(option_of_state(i));
+    assert_in_range(n, 10, COUNT(o->one));
+    assert_null(option_of_state(n + 1));
+}
+
+static const struct {
+    const char *line, *values;
+} kept_values[] = {
+    {"p", "0 0 0 0 0 0 0 0 0 0 sgd constant on off all bytes"},
+    {"p --lr 1e-30 --momentum 0 --beta1 0.12345678912 --eps 0 --weight-decay 0 --steps 1234567890 "
+     "--gradients-mean off --passes -cse --loss-scale 2 --tokenizer bert:x",
+     "1e-30 0 0.123456789 0 0 0 0 0 0 1.23456789e+09 sgd constant off 2 -cse bert:x"},
+    {"p --gradients-mean on --trust 3 --clip-norm 2 --optimizer lars --schedule cosine --epochs 3",
+     "0 0 0 0 0 3 0 1 2 0 lars cosine on off all bytes"},
+};
+
+static void values_kept(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(kept_values); i++) {
+        struct line l;
+        struct text t = {0};
+        tri_options o;
+        assert_int_equal(take(&o, &l, kept_values[i].line, false), TRI_OK);
+        o.optimizer.decay_all = i == 2;
+        for (int place = 1; option_of_state(place); place++) {
+            char value[64];
+            option_keep(option_of_state(place), &o, value, sizeof value);
+            text_add(&t, "%s%s", place > 1 ? " " : "", value);
+        }
+        assert_string_equal(t.data, kept_values[i].values);
+        text_free(&t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_names),
@@ -408,6 +467,8 @@ int main(void) {
         cmocka_unit_test(all_options),
         cmocka_unit_test(length_of_a_run),
         cmocka_unit_test(resumes),
+        cmocka_unit_test(kept),
+        cmocka_unit_test(values_kept),
         cmocka_unit_test(rest),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(use),
