@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme bench: the speed of training steps, data and update included; how much of the machine's
  * rate they reach; the time per operator; the largest batch that fits in memory. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,14 +286,15 @@ static int run(const struct command *c, int argc, char **argv) {
     if (!words) return cli_fail();
     int n = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     bool workers = !code && own.workers;
+    const int64_t threads = own.threads ? own.threads : a.options.threads;
     if (!code) code = check_workers(&own) ? cli_fail() : 0;
     if (!code && workers && visit_opened)
         code = work(&a);
     else if (!code && workers)
         code = bench_workers(&(struct bench_workers){
-            .list = own.workers, .argc = n, .argv = words + 1, .program = a.program,
-            .steps = a.options.steps,
-            .threads = (int)(own.threads ? own.threads : a.options.threads),
+            .list = own.workers, .argc = n, .argv = words + 1, .rows = c->rows,
+            .program = a.program, .steps = a.options.steps,
+            .threads = threads < INT_MAX ? (int)threads : INT_MAX,
             .until_loss = own.until_loss});
     free(words);
     if (code || workers) return code;

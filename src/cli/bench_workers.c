@@ -48,10 +48,10 @@ static double middle(const struct trial *t) {
     return sorted[ROUNDS / 2];
 }
 
-/* The words of "trireme train MODEL ...": those of this command line without the options of bench,
- * each of which takes a value. */
+/* The words of "trireme train MODEL ...": those of this command line without the options of bench.
+ * The last --steps counts. */
 static char **training(const struct bench_workers *b, char *directory) {
-    static const char *const own[] = {"-n", "--until-loss", "--threads-per-worker", "--steps"};
+    const struct option_set own[] = {{b->rows, NULL}, {0}}, *set;
     char *more[] = {"--steps", "1000000000", "--quiet", "--out", directory};
     char **words = calloc((size_t)b->argc + COUNT(more) + 3, sizeof *words);
     int n = 0;
@@ -59,14 +59,9 @@ static char **training(const struct bench_workers *b, char *directory) {
     words[n++] = "trireme";
     words[n++] = "train";
     for (int i = 1; i < b->argc; i++) {
-        bool mine = false, joined = false;
-        for (size_t k = 0; k < COUNT(own); k++) {
-            size_t length = strlen(own[k]);
-            mine |= !strcmp(b->argv[i], own[k]);
-            joined |= !strncmp(b->argv[i], own[k], length) && b->argv[i][length] == '=';
-        }
-        if (!mine && !joined) words[n++] = b->argv[i];
-        i += mine;
+        const struct option_row *row = options_find(own, USE_ALL, b->argv[i], &set);
+        if (!row) words[n++] = b->argv[i];
+        else i += row->argument && !strchr(b->argv[i], '=');
     }
     for (size_t i = 0; i < COUNT(more); i++) words[n++] = more[i];
     return words;

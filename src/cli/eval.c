@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme eval: the means of a network's scalar outputs over a whole data set, in evaluation mode.
  * One process computes them, or several that share the batches. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,11 +50,9 @@ struct own {
 
 static const char *workers(void *at, const char *value) { /* struct own */
     struct own *own = at;
-    char *end;
-    errno = 0;
-    long n = strtol(value, &end, 10);
+    int64_t n = 0;
     own->automatic = !strcmp(value, "auto");
-    if (!own->automatic && (end == value || *end || errno || n < 1 || n > HELPERS_MOST))
+    if (!own->automatic && (option_count(&n, value) || n > HELPERS_MOST))
         return "a whole number from 1 to 128, or auto";
     own->workers = own->automatic ? host_cores() : (int)n;
     return NULL;

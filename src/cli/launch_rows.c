@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The options of several workers. They are in the library, so that a program of the user's own that
  * is given one can say that `trireme run` takes it. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/launch.h"
 
-static const char *whole(int *to, const char *value, int least, const char *expected) {
-    char *end;
-    errno = 0;
-    long n = strtol(value, &end, 10);
-    if (end == value || *end || errno || n < least || n > 1000000) return expected;
+static const char *whole(int *to, const char *value, const char *expected) {
+    int64_t n;
+    if (option_count(&n, value) || n > 1000000) return expected;
     *to = (int)n;
     return NULL;
 }
@@ -21,15 +17,16 @@ static const char *workers(void *at, const char *value) { /* struct launch */
     l->automatic = !strcmp(value, "auto");
     l->workers = 1; /* not 0: workers are asked for */
     if (l->automatic) return NULL;
-    return whole(&l->workers, value, 1, "a whole number of at least 1, or auto");
+    return whole(&l->workers, value, "a whole number of at least 1, or auto");
 }
 
 static const char *count(void *at, const char *value) { /* int */
-    return whole(at, value, 0, "a whole number of at least 0");
+    *(int *)at = 0;
+    return strcmp(value, "0") ? whole(at, value, "a whole number of at least 0") : NULL;
 }
 
 static const char *threads(void *at, const char *value) { /* int */
-    return whole(at, value, 1, "a whole number of at least 1");
+    return whole(at, value, "a whole number of at least 1");
 }
 
 static const char *fraction(void *at, const char *value) { /* double */

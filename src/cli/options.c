@@ -15,8 +15,8 @@ static bool matches(const struct option_row *row, const char *word) {
     return !strncmp(word, row->flag, n) && (!word[n] || word[n] == '=');
 }
 
-static const struct option_row *find(const struct option_set *sets, unsigned use, const char *word,
-                                     const struct option_set **set) {
+const struct option_row *options_find(const struct option_set *sets, unsigned use,
+                                      const char *word, const struct option_set **set) {
     for (*set = sets; (*set)->rows; (*set)++)
         for (const struct option_row *row = (*set)->rows; row->flag; row++)
             if (row->use & use && matches(row, word)) return row;
@@ -52,7 +52,7 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
     const struct option_set *set, launching[] = {{launch_rows, NULL}, {0}};
     char flag[32];
     snprintf(flag, sizeof flag, "%.*s", (int)strcspn(word, "="), word);
-    if (foreign && find(launching, USE_ALL, flag, &set))
+    if (foreign && options_find(launching, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s is an option of `trireme run`, which starts several "
                          "workers: trireme run -n 2 -- ./program", flag);
     struct nearest near = {.wanted = flag + 2 * !strncmp(flag, "--", 2), .before = "--"};
@@ -60,10 +60,10 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
         for (const struct option_row *row = s->rows; row->flag; row++)
             if (row->use & use && row->flag[1] == '-') nearest_offer(&near, row->flag + 2);
     if (foreign && near.distance > 1) return TRI_OK;
-    if (find(sets, USE_ALL, flag, &set))
+    if (options_find(sets, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s has no effect on this command; see --help", flag);
     for (size_t i = 0; i < COUNT(elsewhere); i++)
-        if (!strcmp(elsewhere[i].name, flag) && find(sets, use, elsewhere[i].ours, &set))
+        if (!strcmp(elsewhere[i].name, flag) && options_find(sets, use, elsewhere[i].ours, &set))
             return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag,
                              elsewhere[i].ours);
     return base_fail(TRI_USAGE, "unknown option %s%s", flag, nearest_or(&near, "; see --help"));
@@ -127,7 +127,7 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
             continue;
         }
         bool option = i && open && argv[i][0] == '-' && argv[i][1];
-        const struct option_row *row = option ? find(sets, use, argv[i], &set) : NULL;
+        const struct option_row *row = option ? options_find(sets, use, argv[i], &set) : NULL;
         if (row) {
             if (take(row, set->target, argv + i, &used, &given)) return TRI_USAGE;
             continue;

@@ -14,6 +14,9 @@ struct option_set {
 /* The options that set struct launch. */
 extern const struct option_row launch_rows[];
 
+/* The row, and its set, that "--flag" or "--flag=value" gives; null: there is none of this use. */
+const struct option_row *options_find(const struct option_set *sets, unsigned use,
+                                      const char *word, const struct option_set **set);
 /* Reads the options of one command and removes them from argv. `sets` are the command's own options
  * and, if it takes them, those of tri_options; a set without rows ends them. `use` selects rows.
  * Words that are not options remain in argv, as do all words after "--", which is itself removed.

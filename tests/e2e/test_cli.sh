@@ -363,6 +363,8 @@ needs=$(sed -n 's/^ *\([0-9]*\)[0-9.]* MiB  in all/\1/p' out)
 verdict 'it needs at most the limit and the program'\''s memory' $? "$needs MiB"
 mistake 'one more does not' 2 'err:the run needs' \
     train mlp --batch "$((batch + 1))" --lanes 4 --memory-limit 200M
+mistake 'bench with too many threads' 2 'err:at most 512 threads in all' \
+    bench linear -n 1 --threads-per-worker 4294967297 --steps 10
 expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small \
     --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse
 expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f32\[4,8\]$' \
