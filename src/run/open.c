@@ -47,7 +47,8 @@ static tri_status check_options(const tri_options *o) {
         int64_t value;
     } counts[] = {{"batch", o->batch}, {"steps", o->steps}, {"epochs", o->epochs},
                   {"metrics_every", o->metrics_every}, {"bucket", o->bucket},
-                  {"memory_limit", o->memory_limit}};
+                  {"memory_limit", o->memory_limit}, {"save_every", o->save_every},
+                  {"keep", o->keep}, {"keep_every", o->keep_every}, {"sink_size", o->sink_size}};
     for (size_t i = 0; i < COUNT(counts); i++)
         if (counts[i].value < 0)
             return base_fail(TRI_USAGE, "%s is %lld; it must be at least 1 (0: the default)",
@@ -65,6 +66,8 @@ static tri_status check_options(const tri_options *o) {
     if (o->steps && o->epochs > 1) /* 1 is the default */
         return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
+    if (!(o->max_time >= 0 && o->save_minutes >= 0))
+        return base_fail(TRI_USAGE, "max_time and save_minutes (tri_options) must be at least 0");
     tri_status status = options_check(o);
     if (!status && o->save) status = outfile_check(o->save);
     return !status && o->save_plan ? outfile_check(o->save_plan) : status;
@@ -72,7 +75,7 @@ static tri_status check_options(const tri_options *o) {
 
 /* A source of the program's, or of a model of the zoo, takes the place of what these name. */
 static tri_status check_source(const tri_options *o) {
-    const bool tokens = o->tokenizer && strcmp(o->tokenizer, "bytes"); /* the default */
+    const bool tokens = !data_is_usual(o->tokenizer);
     if (!o->source || !(o->data || tokens)) return TRI_OK;
     return base_fail(TRI_USAGE, "%s %s has no effect: the program or the model has a source of "
                      "samples of its own (tri_options.source)",
@@ -91,11 +94,6 @@ static tri_status settle_plan(tri_run *run) {
     if (!run->options.plan) return TRI_OK;
     plan_replace_recompute(run->plan, run->model);
     return plan_check_network(run->plan, run->model);
-}
-
-static tri_status find_device(tri_run *run) {
-    if (!run->dev) run->dev = dev_find(run->options.device);
-    return run->dev ? dev_open(run->dev) : base_last();
 }
 
 /* For the data: whether threads stop waiting for samples. */
@@ -240,7 +238,8 @@ static tri_status plan_run(tri_run *run) {
     if (!status) status = settle_batch(run);
     if (!status) status = settle_plan(run);
     if (!status) status = settle_optimizer(&o->optimizer, run->model, o->forward);
-    if (!status) status = find_device(run);
+    if (!status && !run->dev) run->dev = dev_find(o->device);
+    if (!status) status = run->dev ? dev_open(run->dev) : base_last();
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
     if (!status) status = team_make(run->executor->threads(run), &run->team);
     place.dev = run->dev;

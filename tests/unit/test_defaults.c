@@ -97,10 +97,40 @@ static void test_plan(void **state) {
     assert_string_equal(o.pipeline, "gpipe");
 }
 
+/* Values that a command line cannot have are refused of a program, too. */
+static void test_wrong(void **state) {
+    (void)state;
+    static const struct {
+        tri_options o;
+        const char *said;
+    } wrong[] = {
+        {{.batch = -1}, "batch is -1; it must be at least 1"},
+        {{.bucket = -1}, "bucket is -1"},
+        {{.memory_limit = -1}, "memory_limit is -1"},
+        {{.memory_limit = 640}, "640 bytes, less than any run needs; do you mean 640M?"},
+        {{.memory_limit = 3072}, "3072 bytes, less than any run needs; do you mean 3M?"},
+        {{.save_every = -1}, "save_every is -1"},
+        {{.keep = -2}, "keep is -2"},
+        {{.keep_every = -1}, "keep_every is -1"},
+        {{.sink_size = -1}, "sink_size is -1"},
+        {{.max_time = -1}, "max_time and save_minutes (tri_options) must be at least 0"},
+        {{.save_minutes = -1}, "max_time and save_minutes (tri_options) must be at least 0"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tri_options o = wrong[i].o;
+        o.quiet = true;
+        o.ckpt = at("ckpt");
+        tri_run *run = tri_open(network().g, &o);
+        if (run || !strstr(tri_message(), wrong[i].said))
+            fail_msg("%s: %s", wrong[i].said, run ? "is taken" : tri_message());
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_wrong),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
