@@ -91,11 +91,7 @@ static tri_status take_options(const struct command *c, int *argc, char **argv, 
     if (!status) status = options_take_plan(&out->options);
     options_forget_usual(&out->options);
     if (!status && out->options.data != theirs.data) status = data_refuse_fed(out->options.data);
-    const tri_options *o = &out->options;
-    if (status || !o->partial || theirs.partial || o->load || o->resume || out->program)
-        return status;
-    return base_fail(TRI_USAGE, "--partial takes what fits from the file of --load, which is not "
-                     "given");
+    return status;
 }
 
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
@@ -116,6 +112,11 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
         status = base_fail(TRI_USAGE, "--network is for a program that opens several networks: "
                            "trireme %s --network 2 -- ./program", c->name);
     if (!status) status = take_model(c, argc, argv, out);
+    const tri_options *o = &out->options;
+    const bool theirs = out->program || (visit_opened && visit_opened->options.partial);
+    if (!status && o->partial && !o->load && !o->resume && !theirs)
+        status = base_fail(TRI_USAGE, "--partial takes what fits from the file of --load, which is "
+                           "not given");
     if (!status && given) status = visit_prepare(cut, given + 1, out->network);
     free(given);
     return status;

@@ -101,7 +101,8 @@ static tri_status settle_stages(struct compilation *c) {
                            STAGE_MOST);
     c->pipeline = (enum pipeline_kind)option_choice("--pipeline", o->pipeline);
     c->steals = option_choice("--steal", o->steal) == STEAL_LATE;
-    if (c->pipeline == PIPELINE_INTERLEAVED && c->stages == (o->chunks ? o->chunks : 2) && !c->note)
+    const int64_t chunks = o->chunks ? o->chunks : option_usual_count("--chunks");
+    if (c->pipeline == PIPELINE_INTERLEAVED && c->stages == chunks && !c->note)
         c->note = "--pipeline interleaved with as many --chunks as stages makes one rank, which "
                   "computes all stages of a lane: more --stages make more ranks, and so does "
                   "--pipeline 1f1b";

@@ -21,7 +21,8 @@ int pipeline_before(const struct legs *l, int leg) {
 /* ---- making ---- */
 
 static int chunks_of(const struct pipeline_wish *w) {
-    return w->chunks ? w->chunks : w->kind == PIPELINE_INTERLEAVED ? 2 : 1;
+    if (w->chunks) return w->chunks;
+    return w->kind == PIPELINE_INTERLEAVED ? (int)option_usual_count("--chunks") : 1;
 }
 
 tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks) {
