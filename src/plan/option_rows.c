@@ -483,11 +483,6 @@ void option_keep(const struct option_row *row, const tri_options *o, char *text,
     }
 }
 
-enum option_resume option_resume(const char *flag) {
-    return (enum option_resume)(option_row(flag)->use & (RESUME_REQUIRES | RESUME_WARNS |
-                                                         RESUME_IGNORES | RESUME_REFUSES));
-}
-
 /* ---- words ---- */
 
 int option_word(const char *const *words, const char *value) {

@@ -80,8 +80,6 @@ const struct option_row *option_of_state(int place);
 void option_keep(const struct option_row *row, const tri_options *o, char *text, size_t bytes);
 /* The text of an option that is one; null: it is not given, or is no text. */
 const char *option_given_text(const struct option_row *row, const tri_options *o);
-/* What a resume makes of the option with this flag. */
-enum option_resume option_resume(const char *flag);
 /* The place of the value, if null of the usual one, among the words of this option, as in the
  * enumerations below; -1: it is none of them. */
 int option_choice(const char *flag, const char *value);

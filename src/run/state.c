@@ -133,7 +133,7 @@ struct others {
 };
 
 static void differs(struct others *d, const char *option, const char *there, const char *here) {
-    bool required = *option == '-' && option_resume(option) == RESUME_REQUIRES;
+    bool required = *option == '-' && option_row(option)->use & RESUME_REQUIRES;
     if (!strcmp(there, here)) return;
     if (required)
         text_add(&d->required, "%s%s %s (this run has %s)", d->required.size ? ", " : "", option,

@@ -195,6 +195,9 @@ static tri_status not_taken(const struct row *row, size_t i) {
     return TRI_USAGE;
 }
 
+/* Of a checked optimizer, too: optimizer_check leaves TRI_ZERO in place. */
+static bool is_zero(double value) { return value == 0 || value == TRI_ZERO; }
+
 static tri_status check_setting(const struct row *row, tri_optimizer *o, size_t i) {
     double *value = setting_at(o, i);
     double customary = setting_of(&row->customary, i);
@@ -202,19 +205,17 @@ static tri_status check_setting(const struct row *row, tri_optimizer *o, size_t 
         if (*value != 0 && customary == 0) return not_taken(row, i);
         if (*value == 0) *value = customary;
     }
-    if (settings[i].zero && optimizer_is_zero(*value)) return TRI_OK;
+    if (settings[i].zero && is_zero(*value)) return TRI_OK;
     if (*value >= 0 && *value < settings[i].below) return TRI_OK;
     return base_fail(TRI_USAGE, "the %s is %g; it must be at least 0 and below %g",
                      settings[i].name, *value, settings[i].below);
 }
 
-bool optimizer_is_zero(double value) { return value == 0 || value == TRI_ZERO; }
-
 /* Replaces TRI_ZERO by 0, the number that updates compute with. */
 static void resolve_zeros(tri_optimizer *o) {
     for (size_t i = 0; i < COUNT(settings); i++) {
         double *value = setting_at(o, i);
-        if (optimizer_is_zero(*value)) *value = 0;
+        if (is_zero(*value)) *value = 0;
     }
 }
 
@@ -263,7 +264,7 @@ static void keep_used(tri_optimizer *used, const tri_optimizer *o, const char *n
 const char *optimizer_lacks(const tri_optimizer *used, const tri_optimizer *o) {
     for (size_t i = 1; i < COUNT(settings); i++) {
         double value = setting_of(o, i);
-        if (value != 0 && (optimizer_is_zero(value) ? 0 : value) != setting_of(used, i))
+        if (value != 0 && (is_zero(value) ? 0 : value) != setting_of(used, i))
             return settings[i].name;
     }
     if (o->name && strcmp(o->name, used->name ? used->name : "")) return "optimizer";

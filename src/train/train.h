@@ -10,8 +10,6 @@
 
 /* Checks the name and the settings of an optimizer and fills in its defaults. */
 tri_status optimizer_check(tri_optimizer *o);
-/* Whether a setting of a checked optimizer is 0: optimizer_check leaves TRI_ZERO in place. */
-bool optimizer_is_zero(double value);
 /* The name of a setting, beside rate and schedule, that `o` asks for but a step with the settings
  * `used` does not have; null: there is none. */
 const char *optimizer_lacks(const tri_optimizer *used, const tri_optimizer *o);
