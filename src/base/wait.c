@@ -102,20 +102,3 @@ void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), vo
         MAY_LOSE(holds);
     }
 }
-
-struct limited {
-    bool (*holds)(void *arg);
-    void *arg;
-    int64_t until;
-};
-
-static bool holds_or_late(void *limited) {
-    const struct limited *l = limited;
-    return l->holds(l->arg) || base_now() >= l->until;
-}
-
-void wait_at_most(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
-                  int64_t time, _Atomic uint64_t *heartbeat) {
-    struct limited l = {holds, arg, base_now() + time};
-    wait_until(b, kind, holds_or_late, &l, l.until, heartbeat);
-}

@@ -42,8 +42,4 @@ void wait_wake(wait_queue *b);
 void wait_until(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
                 int64_t when, _Atomic uint64_t *heartbeat);
 
-/* The same, but returns after so many nanoseconds even if the condition does not hold. */
-void wait_at_most(wait_queue *b, enum wait_kind kind, bool (*holds)(void *arg), void *arg,
-                  int64_t time, _Atomic uint64_t *heartbeat);
-
 #endif

@@ -164,8 +164,7 @@ static void wait_for_part(struct waiter *w) {
     const struct replica_run *run = w->run;
     if (find_part(w)) return;
     if (run->note) run->note(run->user, w->earliest / 3, true);
-    while (!w->left && !w->next)
-        wait_at_most(run->queue, run->kind, find_part, w, LOOKS, run->heartbeat);
+    wait_until(run->queue, run->kind, find_part, w, base_now() + LOOKS, run->heartbeat);
 }
 
 bool replica_run(const struct replica_part *part, int n, const struct replica_run *run,

@@ -19,7 +19,6 @@
 #define wait_late own_late
 #define wait_wake own_wait_wake
 #define wait_until own_wait_until
-#define wait_at_most own_wait_at_most
 #include "base/wait.h"
 
 enum place { AT_SPIN, AT_YIELD, AT_LOOK, AT_SLEEP };
