@@ -23,22 +23,17 @@ const char *tri_message(void) { return message; }
 
 tri_status base_last(void) { return last; }
 
-tri_status base_vfail(tri_status code, const char *fmt, va_list args) {
+tri_status base_fail(tri_status code, const char *fmt, ...) {
     /* Arguments may point into the message itself ("%s: %s", path, tri_message()). */
     char next[MESSAGE_BYTES];
+    va_list args;
+    va_start(args, fmt);
     format(next, sizeof next, fmt, args);
+    va_end(args);
     for (char *p = next; *p; p++) /* a name read from a file could contain a line break */
         if ((unsigned char)*p < ' ' || *p == 127) *p = ' ';
     memcpy(message, next, sizeof message);
     return last = code;
-}
-
-tri_status base_fail(tri_status code, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    base_vfail(code, fmt, args);
-    va_end(args);
-    return code;
 }
 
 tri_status base_no_memory(const char *what) {

@@ -11,7 +11,6 @@
 /* Sets the calling thread's message and returns the code, so that `return base_fail(...)` works.
  * The text is one line without a final newline. */
 tri_status base_fail(tri_status code, const char *fmt, ...) TRI_PRINTF(2, 3);
-tri_status base_vfail(tri_status code, const char *fmt, va_list args) TRI_PRINTF(2, 0);
 /* The code that belongs to the thread's message: why a call that returned null failed. */
 tri_status base_last(void);
 /* Fails with "out of memory" and what the memory was for. */

@@ -29,8 +29,9 @@ static int pick(uint64_t key, uint64_t draw, int n) {
 
 /* ---- settings ---- */
 
-tri_status augment_numbers(const char *spec, const char *key, const char *text, int n,
-                           double *out) {
+/* Reads n numbers separated by '/', or one for all. */
+static tri_status numbers(const char *spec, const char *key, const char *text, int n,
+                          double *out) {
     int i = 0;
     for (const char *p = text; i < n; i++) {
         char *end;
@@ -50,8 +51,8 @@ tri_status augment_numbers(const char *spec, const char *key, const char *text, 
 tri_status augment_normalise(const char *spec, const char *mean, const char *std,
                              float value[3][256]) {
     double m[3], s[3];
-    tri_status status = augment_numbers(spec, "mean", mean, 3, m);
-    if (!status) status = augment_numbers(spec, "std", std, 3, s);
+    tri_status status = numbers(spec, "mean", mean, 3, m);
+    if (!status) status = numbers(spec, "std", std, 3, s);
     for (int c = 0; c < 3 && !status; c++) {
         if (!((float)s[c] > 0))
             return base_fail(TRI_USAGE, "data '%s': std=%s is not above 0", spec, std);
@@ -98,9 +99,9 @@ tri_status augment_make(const char *spec, const struct augment_settings *s, bool
     *out = (struct augment){.random = random, .flip = s->flip, .max_pixels = s->max_pixels};
     tri_status status = data_choose(spec, "augment", s->way, "centre", "random", &out->random);
     if (!status) status = data_choose(spec, "shrink", s->shrink, "no", "yes", &out->shrink);
-    if (!status) status = augment_numbers(spec, "scale", s->scale, 2, out->scale);
-    if (!status) status = augment_numbers(spec, "ratio", s->ratio, 2, out->ratio);
-    if (!status) status = augment_numbers(spec, "jitter", s->jitter, 3, out->jitter);
+    if (!status) status = numbers(spec, "scale", s->scale, 2, out->scale);
+    if (!status) status = numbers(spec, "ratio", s->ratio, 2, out->ratio);
+    if (!status) status = numbers(spec, "jitter", s->jitter, 3, out->jitter);
     if (!status) status = augment_normalise(spec, s->mean, s->std, out->value);
     if (!status) status = check_numbers(spec, s, out);
     if (status) return status;

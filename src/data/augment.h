@@ -40,8 +40,6 @@ struct augment {
     float value[3][256]; /* for each value of a pixel */
 };
 
-/* Reads three numbers separated by '/', or one for all three. */
-tri_status augment_numbers(const char *spec, const char *key, const char *text, int n, double *out);
 /* value[c][i] = (i / 255 - mean[c]) / std[c] */
 tri_status augment_normalise(const char *spec, const char *mean, const char *std,
                              float value[3][256]);

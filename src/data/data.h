@@ -113,7 +113,5 @@ tri_data *data_open(const char *spec, const tri_graph *g, uint64_t seed, const c
  * others 0 or 1. */
 tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, int64_t size,
                          uint64_t seed);
-/* The same with the inputs of a graph as fields. */
-tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed);
 
 #endif

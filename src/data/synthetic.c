@@ -137,7 +137,8 @@ tri_data *data_synthetic(const tri_field *fields, const int64_t *below, int n, i
     return data_make("synthetic", size, fields, n, fill, s, false, free);
 }
 
-tri_data *data_synthetic_for_graph(const tri_graph *g, int64_t size, uint64_t seed) {
+/* The inputs of a graph are its fields. */
+static tri_data *fill_graph(const tri_graph *g, int64_t size, uint64_t seed) {
     tri_field fields[TRI_MAX_FIELDS];
     int64_t below[TRI_MAX_FIELDS];
     int n = 0;
@@ -170,7 +171,7 @@ static tri_data *synthetic_open(const struct data_spec *s) {
                   s->spec);
         return NULL;
     }
-    return data_synthetic_for_graph(s->graph, size, s->seed);
+    return fill_graph(s->graph, size, s->seed);
 }
 
 const struct data_source source_synthetic = {"synthetic", NULL, "synthetic[:size=N]",

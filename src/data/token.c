@@ -24,12 +24,18 @@ uint32_t token_map_get(const struct token_map *m, uint64_t key) {
     return m->key[at] == key ? m->value[at] : TOKEN_NONE;
 }
 
+static void map_free(struct token_map *m) {
+    free(m->key);
+    free(m->value);
+    *m = (struct token_map){0};
+}
+
 static bool enlarge(struct token_map *m) {
     struct token_map more = {.capacity = m->capacity ? 2 * m->capacity : 1024};
     more.key = malloc(more.capacity * sizeof *more.key);
     more.value = malloc(more.capacity * sizeof *more.value);
     if (!more.key || !more.value) {
-        token_map_free(&more);
+        map_free(&more);
         return false;
     }
     memset(more.key, 0xff, more.capacity * sizeof *more.key);
@@ -40,7 +46,7 @@ static bool enlarge(struct token_map *m) {
         more.value[at] = m->value[i];
     }
     more.n = m->n;
-    token_map_free(m);
+    map_free(m);
     *m = more;
     return true;
 }
@@ -54,23 +60,11 @@ bool token_map_put(struct token_map *m, uint64_t key, uint32_t value) {
     return true;
 }
 
-void token_map_free(struct token_map *m) {
-    free(m->key);
-    free(m->value);
-    *m = (struct token_map){0};
-}
-
 /* ---- ids ---- */
 
 bool ids_add(struct ids *out, uint32_t id) {
     if (out->n == out->capacity && !ARRAY_GROW(out->data, out->n, out->capacity)) return false;
     out->data[out->n++] = id;
-    return true;
-}
-
-bool ids_add_all(struct ids *out, const uint32_t *id, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!ids_add(out, id[i])) return false;
     return true;
 }
 
@@ -129,8 +123,8 @@ tri_status token_open(const char *spec, struct tokenizer **out) {
 
 void token_close(struct tokenizer *t) {
     if (!t) return;
-    token_map_free(&t->edge);
-    token_map_free(&t->pair);
+    map_free(&t->edge);
+    map_free(&t->pair);
     free(t->node_id);
     free(t->piece);
     free(t->merge);
@@ -188,7 +182,9 @@ enum recall encoder_recall(struct encoder *e, const char *word, size_t bytes, st
     struct token_slot *s = &e->cache[base_hash(word, bytes, 0) % CACHE_SLOTS];
     *slot = s;
     if (s->bytes != bytes || memcmp(s->word, word, bytes)) return UNKNOWN;
-    return ids_add_all(out, s->id, s->n) ? RECALLED : NO_MEMORY;
+    for (size_t i = 0; i < s->n; i++)
+        if (!ids_add(out, s->id[i])) return NO_MEMORY;
+    return RECALLED;
 }
 
 void encoder_keep(struct token_slot *slot, const char *word, size_t bytes, const struct ids *out,

@@ -16,7 +16,6 @@ struct token_map {
 uint32_t token_map_get(const struct token_map *m, uint64_t key);
 /* Adds a new key; false: out of memory. */
 bool token_map_put(struct token_map *m, uint64_t key, uint32_t value);
-void token_map_free(struct token_map *m);
 
 struct token_piece {
     const char *data; /* followed by a zero byte */
@@ -79,7 +78,6 @@ struct token_kind {
 
 /* Appends; false: out of memory. */
 bool ids_add(struct ids *out, uint32_t id);
-bool ids_add_all(struct ids *out, const uint32_t *id, size_t n);
 /* Appends the cached ids of a word. Otherwise *slot is where encoder_keep can cache it, or null. */
 enum recall { RECALLED, UNKNOWN, NO_MEMORY };
 enum recall encoder_recall(struct encoder *e, const char *word, size_t bytes, struct ids *out,

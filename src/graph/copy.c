@@ -16,7 +16,8 @@ void graph_format_like(tri_tensor *t, const tri_tensor *like) {
     memcpy(t->pack, like->pack, sizeof t->pack);
 }
 
-void graph_annotate(tri_node *copy, const tri_node *n) {
+/* Copies what passes have recorded in a node. */
+static void annotate(tri_node *copy, const tri_node *n) {
     for (int i = 0; i < n->n_out && i < copy->n_out; i++)
         graph_format_like(&copy->out[i], &n->out[i]);
     copy->backward = n->backward;
@@ -46,7 +47,7 @@ tri_node *graph_copy(tri_graph *g, const tri_node *n, tri_tensor *const *in, con
     tri_node *copy = graph_add(g, n->entry, in, n->n_in, attrs, name);
     g->file = file;
     g->line = line;
-    if (copy != g->poison_node) graph_annotate(copy, n);
+    if (copy != g->poison_node) annotate(copy, n);
     return copy;
 }
 

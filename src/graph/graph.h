@@ -251,8 +251,6 @@ tri_node *graph_add(tri_graph *g, const struct op_entry *entry, tri_tensor *cons
  * mistake. */
 bool graph_retype(tri_node *n);
 
-/* Copies what passes have recorded in a node: its outputs' formats and the mark `backward`. */
-void graph_annotate(tri_node *copy, const tri_node *n);
 /* Adds a copy of n, from this or another graph, with other inputs, attributes and name. File, line
  * and what passes have recorded are those of n. */
 tri_node *graph_copy(tri_graph *g, const tri_node *n, tri_tensor *const *in, const tri_attr *attrs,

@@ -234,9 +234,6 @@ void machine_free(struct machine *m);
 
 /* Whether all threads of a process compute one lane together. */
 bool machine_is_joint(const struct machine *m);
-/* Threads of all processes that compute lanes of phase k: if several compute a lane together, one
- * of them. */
-int machine_claimers(const struct machine *m, int k);
 /* Makes the tree of phase k, whose programs exist. */
 tri_status machine_make_tree(struct machine *m, int k);
 /* Binds a program's sources, and what is computed before the lanes. */

@@ -45,7 +45,7 @@ static tri_status ask_buckets(const struct machine *m, int *own) {
 }
 
 /* Threads of all processes that take slots: if several compute a lane together, one of them. */
-int machine_claimers(const struct machine *m, int k) {
+static int claimers_of(const struct machine *m, int k) {
     int all = m->all_threads > m->auditors ? m->all_threads : m->auditors;
     if (!all) return m->n_threads;
     if (k && m->members > 1) return m->replicas;
@@ -57,7 +57,7 @@ int machine_claimers(const struct machine *m, int k) {
 static tri_status make_schedule(struct machine *m) {
     const struct compilation *c = &m->compilation;
     const struct pipeline_wish wish = {c->pipeline, (int)m->options.chunks, (int)m->lanes,
-                                       machine_claimers(m, 1)};
+                                       claimers_of(m, 1)};
     double cost[LEGS_MOST];
     for (int i = 0; i < c->legs.n; i++) cost[i] = 1;
     if (!c->stages) return TRI_OK;
@@ -68,7 +68,7 @@ static tri_status make_schedule(struct machine *m) {
 
 tri_status machine_make_tree(struct machine *m, int k) {
     struct program *all = k ? m->thread[0].lane : m->thread[0].count;
-    int claimers = machine_claimers(m, k), level = m->compilation.zero;
+    int claimers = claimers_of(m, k), level = m->compilation.zero;
     tri_status status = TRI_OK;
     struct tree_place place = {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,

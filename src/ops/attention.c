@@ -141,7 +141,8 @@ static bool check_part(const tri_node *n) {
                            "among samples_all and heads_all");
 }
 
-bool attention_check(const tri_node *n, int f) {
+/* Checks q, k, v and mask, which are the inputs from f on. */
+static bool attention_check(const tri_node *n, int f) {
     double p = tri_attr_float(n, "dropout");
     if (!(p >= 0 && p < 1))
         return tri_op_error(n, "dropout is %g; it must be at least 0 and below 1", p);
@@ -155,14 +156,14 @@ bool attention_check(const tri_node *n, int f) {
     return (packed(n, f) ? check_packed : check_sizes)(n, f) && check_mask(n) && check_part(n);
 }
 
-tri_spec attention_y(const struct attention *a, const tri_node *n) {
+static tri_spec attention_y(const struct attention *a, const tri_node *n) {
     const tri_spec *q = in_spec(n, a->first);
     tri_shape s = TRI_SHAPE(a->batch, a->queries, a->heads * a->value_size);
     if (q->shape.rank == 4) s = TRI_SHAPE(a->batch, a->heads, a->queries, a->value_size);
     return (tri_spec){q->type, s};
 }
 
-tri_spec attention_lse(const struct attention *a) {
+static tri_spec attention_lse(const struct attention *a) {
     return (tri_spec){TRI_F32, TRI_SHAPE(a->batch, a->heads, a->queries)};
 }
 

@@ -56,12 +56,8 @@ static inline uint64_t attention_draw(const tri_call *c, const struct attention 
 #define ATTENTION_NAMES "b:batch h:heads s:seq t:keys d:size e:value_size x:three"
 #define ATTENTION_BEFORE 3 /* inputs of the gradients before q: dy, y, lse */
 
-/* Checks q, k, v and mask, which are the inputs from `first` on. */
-bool attention_check(const tri_node *n, int first);
-/* The same for a gradient, with dy, y and lse. */
+/* Checks q, k, v and mask, and dy, y and lse before them. */
 bool attention_check_dx(const tri_node *n);
-tri_spec attention_y(const struct attention *a, const tri_node *n);
-tri_spec attention_lse(const struct attention *a);
 /* Factor letters: of all inputs, the beginning of the factor string, and of single operands. */
 struct attention_letters {
     char inputs[96], q[12], k[12], v[12], y[12], mask[8];

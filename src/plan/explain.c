@@ -44,8 +44,8 @@ tri_shape explain_slice(const struct dist *d, const tri_tensor *t, const struct 
     return box_shape(&r, &b, t->spec.shape.rank);
 }
 
-size_t explain_slice_bytes(const struct dist *d, const tri_tensor *t, const struct layout *l,
-                           const int16_t *at) {
+static size_t slice_bytes(const struct dist *d, const tri_tensor *t, const struct layout *l,
+                          const int16_t *at) {
     tri_spec part = t->spec;
     part.shape = explain_slice(d, t, l, at);
     return base_spec_bytes(&part);
@@ -156,7 +156,7 @@ static size_t bytes_read(const struct dist *d, const tri_tensor *t, size_t from,
             bool known = reader->in[k] != t || !node_reads(reader, k);
             for (size_t s = 0; s < n && !known; s++) known = layout_equal(seen[s], need);
             if (known) continue;
-            bytes += explain_slice_bytes(d, t, need, at);
+            bytes += slice_bytes(d, t, need, at);
             if (n < COUNT(seen)) seen[n++] = need;
         }
     }
@@ -175,11 +175,11 @@ struct seat_bytes explain_seat(const struct dist *d, const int16_t *at) {
             continue;
         }
         for (int k = 0; k < n->n_out; k++)
-            b.computed += explain_slice_bytes(d, &n->out[k], &d->has[n->out[k].id], at);
+            b.computed += slice_bytes(d, &n->out[k], &d->has[n->out[k].id], at);
     }
     for (size_t i = 0; i < d->g->n_outputs; i++) {
         const tri_tensor *t = d->g->output[i].tensor;
-        b.results += explain_slice_bytes(d, t, &d->has[t->id], at);
+        b.results += slice_bytes(d, t, &d->has[t->id], at);
     }
     return b;
 }

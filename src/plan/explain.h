@@ -17,8 +17,6 @@ bool explain_per_lane(const tri_node *n);
  * origin, whose parts are the largest. */
 tri_shape explain_slice(const struct dist *d, const tri_tensor *t, const struct layout *l,
                         const int16_t *at);
-size_t explain_slice_bytes(const struct dist *d, const tri_tensor *t, const struct layout *l,
-                           const int16_t *at);
 
 /* Adds what the user should know of a node; target: of the device, or null. */
 void explain_warning(const struct dist *d, const struct target *target, const tri_node *n,

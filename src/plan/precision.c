@@ -51,7 +51,7 @@ struct lowering {
 
 /* ---- options ---- */
 
-struct precision precision_read(const tri_options *o) {
+static struct precision precision_read(const tri_options *o) {
     bool f16 = option_choice("--amp-type", o->amp_type) == AMP_TYPE_F16;
     return (struct precision){option_choice("--amp", o->amp), f16 ? TRI_F16 : TRI_BF16};
 }

@@ -11,7 +11,6 @@ struct precision {
     int level;
     tri_type half;
 };
-struct precision precision_read(const tri_options *o);
 
 /* Lowers the network, which has no gradients yet, in place: inserts one cast per tensor and type.
  * Parameters, states, outputs and values of updates keep their types. Sets *half to the type that

@@ -34,13 +34,10 @@ static const struct {
     double (*factor)(const struct schedule *s, double at, int64_t done);
 } kinds[] = {{"constant", constant}, {"step", step}, {"poly", polynomial}, {"cosine", cosine}};
 
-const char *schedule_help(void) {
-    return "constant, step:every=N,factor=X, poly:power=X,end=X, cosine:end=X; each with warmup=N "
-           "(end is a share of the base rate)";
-}
-
 static tri_status bad(const char *text) {
-    return base_fail(TRI_USAGE, "schedule \"%s\" is not one of: %s", text, schedule_help());
+    return base_fail(TRI_USAGE, "schedule \"%s\" is not one of: constant, step:every=N,factor=X, "
+                     "poly:power=X,end=X, cosine:end=X; each with warmup=N (end is a share of the "
+                     "base rate)", text);
 }
 
 tri_status schedule_parse(const char *text, struct schedule *s) {

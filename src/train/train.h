@@ -27,7 +27,6 @@ tri_status schedule_parse(const char *text, struct schedule *out);
 double schedule_rate(const struct schedule *s, double base, int64_t step, int64_t total);
 /* Whether rates depend on the total number of steps. */
 bool schedule_ends(const struct schedule *s);
-const char *schedule_help(void);
 
 /* Writes elements [begin, end) of the initial value for this name and shape; element `begin` is the
  * first in `out`. */

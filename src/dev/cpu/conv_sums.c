@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/conv_sums.h"
 
-int64_t conv_weight(const struct window *w) { return w->o * w->c / w->groups * w->kh * w->kw; }
+static int64_t weight_of(const struct window *w) { return w->o * w->c / w->groups * w->kh * w->kw; }
 
-int64_t conv_data(const struct window *w) {
+static int64_t data_of(const struct window *w) {
     return w->n * (w->c * w->h * w->w + w->o * w->oh * w->ow);
 }
 
 #define PART_WORK 16e6 /* flops: a tenth of a millisecond and more */
 
 int64_t conv_parts(const struct window *w) {
-    const double work = 2.0 * (double)(w->n * w->oh * w->ow) * (double)conv_weight(w);
+    const double work = 2.0 * (double)(w->n * w->oh * w->ow) * (double)weight_of(w);
     const int64_t parts = (int64_t)(work / PART_WORK);
     return parts < 1 ? 1 : parts < CONV_MOST_PARTS ? parts : CONV_MOST_PARTS;
 }
@@ -19,12 +19,12 @@ int64_t conv_parts(const struct window *w) {
 
 int64_t conv_sample_parts(const struct window *w, int64_t parts) {
     const int64_t few = w->n / PART_SAMPLES > 2 ? w->n / PART_SAMPLES : 2;
-    if (conv_weight(w) > conv_data(w) && parts > few) parts = few;
+    if (weight_of(w) > data_of(w) && parts > few) parts = few;
     return parts < w->n ? parts : w->n;
 }
 
 int64_t conv_sum_parts(const struct window *w, int64_t parts) {
-    const int64_t worth = conv_data(w) / conv_weight(w), most = worth > 2 ? worth : 2;
+    const int64_t worth = data_of(w) / weight_of(w), most = worth > 2 ? worth : 2;
     return parts < most ? parts : most;
 }
 

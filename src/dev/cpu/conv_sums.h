@@ -10,10 +10,6 @@
 #include "dev/cpu/cpu.h"
 #include "ops/window.h"
 
-/* Elements: of the weight; of x and y. */
-int64_t conv_weight(const struct window *w);
-int64_t conv_data(const struct window *w);
-
 #define CONV_MOST_PARTS 16
 /* Parts of a convolution that are each worth a thread's while. */
 int64_t conv_parts(const struct window *w);
