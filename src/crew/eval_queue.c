@@ -3,19 +3,13 @@
 
 #include <string.h>
 
-#include "plan/memory.h"
-
-static size_t word_bytes(int64_t batches) {
-    return memory_round((size_t)batches * sizeof(claim_word));
-}
-
 size_t eval_queue_bytes(int64_t batches, int values) {
-    return word_bytes(batches) + (size_t)batches * (size_t)values * sizeof(double);
+    return (size_t)batches * (sizeof(claim_word) + (size_t)values * sizeof(double));
 }
 
 void eval_queue_bind(struct eval_queue *s, void *memory, int64_t batches, int values) {
     *s = (struct eval_queue){.batches = batches, .values = values, .word = memory,
-                             .sum = (double *)((char *)memory + word_bytes(batches)), .step = 1};
+                             .sum = (double *)((claim_word *)memory + batches), .step = 1};
 }
 
 void eval_queue_begin(struct eval_queue *s, uint64_t step) {

@@ -52,9 +52,14 @@ void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 int crew_group_of(const struct crew_head *h, int place) {
     int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->workers.ranks);
-    int seats = h->layout.n_groups > 0 ? h->layout.seats : 0;
+    int seats = h->layout.seats;
     bool any = seats > 0 && h->size.most > 0 && rank >= 0 && rank < ranks;
     return any ? group_of(rank, ranks, seats) : -1;
+}
+
+struct group crew_group(struct crew_head *h, char *base, int number) {
+    struct crew_group *shared = region_at(h->layout.region, base, REGION_GROUPS, number);
+    return (struct group){shared, number, &h->event, h->place, h->size.places};
 }
 
 static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }

@@ -17,6 +17,7 @@
 #include "checkpoint/policy_state.h"
 #include "crew/board.h"
 #include "crew/group.h"
+#include "crew/regions.h"
 #include "plan/legs.h"
 
 #define CREW_MAGIC 0x49574552434954ull /* must change when anything below does */
@@ -190,8 +191,7 @@ struct crew_asked {
 
 /* The layout of the store. The reporter writes it once, then sets `published`; other workers
  * compare it with theirs, and the agent frees what a dead worker held by it. The agent clears the
- * first two words if the run starts again before its first step. Offsets count from the end of the
- * head (crew/layout.h). */
+ * first two words if the run starts again before its first step. */
 struct crew_layout {
     _Alignas(64) atomic_int checked; /* the memory of all workers fits the limit */
     atomic_int published;            /* all that follows is there */
@@ -200,38 +200,18 @@ struct crew_layout {
     uint64_t store_bytes;
     int lanes;    /* of a step of the first shape */
     struct legs legs; /* of a lane; without stages, none */
-    int n_items;  /* of all programs that have names */
+    int seats;    /* of the mesh; 0: each worker computes alone, else they form groups */
     int n_shapes; /* of steps, see run/executables.h */
     struct {
         int lanes, levels;
         struct {
             int buckets; /* 0: no such phase */
-            int boards;  /* index of the first bucket's board in the table of boards */
+            int boards;  /* index of the first bucket's board among all */
         } tree[2];
     } shape[CREW_MOST_SHAPES];
-    struct {
-        int nodes;      /* of all shapes and buckets */
-        uint64_t words; /* offset */
-    } tree[2];
-    uint64_t boards; /* offset of struct crew_board */
-    uint64_t fills; /* claims of the pieces of initial values, see machine/store.h */
-    int64_t n_fills;
-    uint64_t tasks; /* claims of the update's tasks */
-    int n_tasks;
-    uint64_t undo, undo_bytes; /* undo records; bytes of one */
-    uint64_t names;            /* per item: its name */
-    uint64_t audits;
-    uint64_t loads; /* claims of the pieces of batch buffers */
-    int n_loads;
-    int n_groups, seats; /* of workers; of the mesh. 0 groups: each worker computes alone */
-    uint64_t groups, group_bytes;
-    uint64_t evaluation; /* see crew/eval_queue.h */
-    int64_t n_batches;   /* of an evaluation; 0: the reporter evaluates alone */
-    int audit_roots;     /* results of a lane that an audit compares */
-    int audit_legs;      /* of a lane: 1 without stages */
-    uint64_t results; /* of even and odd steps, see crew_results */
-    int n_results;    /* outputs of the network */
+    int nodes[2]; /* by phase: of all shapes and buckets */
     int64_t batch;
+    struct region region[REGIONS];
 };
 
 /* The course of the run. The reporter writes it before it opens a step or between two steps, unless
@@ -308,6 +288,11 @@ struct crew_head {
     struct crew_thread thread[CREW_MOST_THREADS];
 };
 
+/* The store begins so many bytes after the begin of the file. */
+static inline size_t crew_head_bytes(void) {
+    return (sizeof(struct crew_head) + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
+}
+
 /* Fails if a size is out of range. */
 tri_status crew_check(const struct crew_size *size);
 /* Writes the head of a store without a layout. */
@@ -315,6 +300,8 @@ void crew_head_begin(struct crew_head *h, const struct crew_size *size);
 
 /* The group of the worker in this place; -1: it has no rank, or there are no groups. */
 int crew_group_of(const struct crew_head *h, int place);
+
+struct group crew_group(struct crew_head *h, char *base, int number);
 
 /* What a worker computes of the lanes of its replica while all of the group are there: the seats
  * from `first` to `last` of the mesh. */

@@ -16,7 +16,6 @@
 
 #include "base/pipes.h"
 #include "base/host.h"
-#include "crew/layout.h"
 #include "crew/messages.h"
 #include "launch/agent_inside.h"
 
@@ -205,8 +204,9 @@ static int supervise(struct agent *a) {
 }
 
 static int print_audit(struct agent *a, int code) {
+    const struct crew_layout *l = &a->head->layout;
     unsigned long long n = atomic_load(&a->head->course.audited);
-    const char *what = a->head->layout.audit_legs > 1 ? "leg" : "lane";
+    const char *what = l->region[REGION_AUDITS].n > l->lanes ? "leg" : "lane";
     if (a->launch->audit > 0 && !code && n)
         agent_print(a, "audit: %llu %s%s computed twice, bit for bit the same", n, what,
                     n == 1 ? " was" : "s were");

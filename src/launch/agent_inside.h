@@ -10,7 +10,6 @@
 #include "launch/recover.h"
 #include "observe/events.h"
 #include "observe/log.h"
-#include "crew/layout.h"
 
 struct agent;
 

@@ -53,7 +53,7 @@ static void decide(struct agent *a) {
 
 /* More workers would have nothing to do. */
 static int most_useful(const struct crew_head *h) {
-    return h->layout.lanes * (h->layout.n_groups ? h->layout.seats : 1);
+    return h->layout.lanes * (h->layout.seats ? h->layout.seats : 1);
 }
 
 static int next_fewer(const struct agent *a, int ranks) {

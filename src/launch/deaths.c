@@ -173,7 +173,7 @@ static void tell_groups(struct agent *a, int place) {
     struct crew_head *h = a->head;
     atomic_store(&h->worker[place].state, CREW_EMPTY);
     group_clear(&h->place[place]);
-    for (int i = 0; a->recovery.base && i < h->layout.n_groups; i++) {
+    for (int i = 0; a->recovery.base && i < h->layout.region[REGION_GROUPS].n; i++) {
         struct group g = crew_group(h, a->recovery.base, i);
         group_died(&g, place);
     }
@@ -182,7 +182,7 @@ static void tell_groups(struct agent *a, int place) {
 /* Whether others still work on an order of this captain. */
 static bool is_followed(const struct agent *a, int place) {
     struct crew_head *h = a->head;
-    for (int i = 0; a->recovery.base && i < h->layout.n_groups; i++) {
+    for (int i = 0; a->recovery.base && i < h->layout.region[REGION_GROUPS].n; i++) {
         struct group g = crew_group(h, a->recovery.base, i);
         if (atomic_load(&g.shared->captain) == place + 1 && !group_quiet(&g, place)) return true;
     }
@@ -195,7 +195,7 @@ static void recover(struct agent *a, int place) {
     p->pending = is_followed(a, place);
     if (p->pending) return;
     recovery_of(&a->recovery, place);
-    for (int i = 0; a->recovery.base && i < h->layout.n_groups; i++) {
+    for (int i = 0; a->recovery.base && i < h->layout.region[REGION_GROUPS].n; i++) {
         struct group g = crew_group(h, a->recovery.base, i);
         group_forget(&g, place);
     }

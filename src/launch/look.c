@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "crew/layout.h"
 
 #define LINK "/memfd:trireme store (deleted)"
 #define MOST_NAMES (1 << 20)
@@ -133,13 +132,13 @@ bool look_alive(const struct look *l) { return holds_store(l->pid, l->fd); }
 /* Copied rather than mapped, because an agent that restarts its run truncates the store. */
 static void read_names(struct look *l) {
     const struct crew_head *h = l->head;
-    uint64_t store = h->layout.store_bytes, at = h->layout.names;
-    int n = h->layout.n_items;
+    uint64_t store = h->layout.store_bytes, at = h->layout.region[REGION_NAMES].at;
+    int64_t n = h->layout.region[REGION_NAMES].n;
     if (n < 1 || n > MOST_NAMES || at > store || store - at < (uint64_t)n * CREW_NAME) return;
     char *names = malloc((size_t)n * CREW_NAME);
     if (names && read_at(l->store, names, (size_t)n * CREW_NAME, crew_head_bytes() + at)) {
         l->names = names;
-        l->n_names = n;
+        l->n_names = (int)n;
     } else {
         free(names);
     }
@@ -257,7 +256,7 @@ void look_at(const struct look *l, struct look_view *v) {
     v->threads = within(h->size.threads, 1, CREW_MOST_THREADS);
     v->places = within(h->size.places, 0, CREW_MOST_WORKERS);
     if (v->places > CREW_MOST_THREADS / v->threads) v->places = CREW_MOST_THREADS / v->threads;
-    if (h->layout.n_groups > 0 && h->layout.seats > 0 && v->ranks > 0)
+    if (h->layout.seats > 0 && v->ranks > 0)
         v->replicas = group_count(v->ranks, h->layout.seats);
     v->state = state_of(h, v, alive);
     v->loss = loss_of(h, v->committed);

@@ -6,11 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "crew/layout.h"
 
-static const struct crew_board *boards_at(const struct crew_layout *l, const char *at, int shape,
+static const struct crew_board *boards_at(const struct crew_layout *l, char *at, int shape,
                                           int phase) {
-    return (const struct crew_board *)(at + l->boards) + l->shape[shape].tree[phase].boards;
+    return region_at(l->region, at, REGION_BOARDS, l->shape[shape].tree[phase].boards);
 }
 
 static tri_status bind_boards(struct recovery *r, int shape, char *at) {
@@ -19,7 +18,7 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
         struct lane_tree *tree = &r->tree[shape][k];
         int n = l->shape[shape].tree[k].buckets;
         const struct crew_board *where = boards_at(l, at, shape, k);
-        claim_word *all = (claim_word *)(at + l->tree[k].words);
+        claim_word *all = region_at(l->region, at, REGION_BOARD + (enum region_number)k, 0);
         if (!n) continue;
         int levels = k ? l->shape[shape].levels : 0;
         tri_status status = lane_tree_make(l->shape[shape].lanes, levels, tree);
@@ -27,8 +26,8 @@ static tri_status bind_boards(struct recovery *r, int shape, char *at) {
         if (!status && !board) status = base_no_memory("boards");
         if (status) return status;
         for (int b = 0; b < n; b++) {
-            const struct board_words words = {all, all + l->tree[k].nodes + where[b].slot,
-                                              l->tree[k].nodes, where[b].slots};
+            const struct board_words words = {all, all + l->nodes[k] + where[b].slot, l->nodes[k],
+                                              where[b].slots};
             board_bind(&board[b], tree, &words, where[b].first, 1);
         }
     }
@@ -55,7 +54,7 @@ tri_status recovery_map(struct recovery *r) {
     if (at == MAP_FAILED) return base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
     tri_status status = TRI_OK;
     for (int i = 0; i < l->n_shapes && !status; i++) status = bind_boards(r, i, at);
-    r->slowest = calloc((size_t)l->n_items + 1, sizeof *r->slowest);
+    r->slowest = calloc((size_t)l->region[REGION_NAMES].n + 1, sizeof *r->slowest);
     if (!status && !r->slowest) status = base_no_memory("times of operators");
     if (status) {
         munmap(at, r->bytes);
@@ -81,9 +80,17 @@ static void recover_boards(struct recovery *r, uint64_t step, int thread) {
                 board_recover(&r->board[i][k][b], (uint32_t)step, thread);
 }
 
+/* In the regions whose claims are freed so. */
+static void forget(const struct recovery *r, unsigned how, int owner) {
+    const struct region *all = r->head->layout.region;
+    for (enum region_number k = 0; r->base && k < REGIONS; k++)
+        if (region_rows[k].how & how)
+            claim_forget(region_at(all, r->base, k, 0), all[k].n, owner);
+}
+
 void recovery_of(struct recovery *r, int place) {
     struct crew_head *h = r->head;
-    const struct crew_layout *l = &h->layout;
+    const struct region *all = h->layout.region;
     uint64_t opened = atomic_load(&h->course.opened);
     const int first = place * h->size.threads; /* stands for the worker as a whole */
     int writer = first + 1;
@@ -94,26 +101,25 @@ void recovery_of(struct recovery *r, int place) {
         atomic_store(&h->thread[thread].rows, 0);
         atomic_store(&h->thread[thread].again, 0); /* others may repeat that lane */
         recover_boards(r, opened, thread);
-        if (h->size.audit > 0)
-            claim_forget(crew_audit_word(h, r->base, 0, 0), l->audit_legs * l->lanes, thread);
-        tasks_recover((claim_word *)(r->base + l->tasks), l->n_tasks, thread,
-                      crew_undo(h, r->base, thread), r->base);
+        forget(r, REGION_BY_THREAD, thread);
+        tasks_recover(region_at(all, r->base, REGION_TASKS, 0), (int)all[REGION_TASKS].n, thread,
+                      region_at(all, r->base, REGION_UNDO, thread), r->base);
     }
-    if (!r->base) return;
-    claim_forget((claim_word *)(r->base + l->fills), l->n_fills, first);
-    claim_forget((claim_word *)(r->base + l->evaluation), l->n_batches, first);
+    forget(r, REGION_BY_WORKER, first);
 }
 
 void recovery_of_samples(struct recovery *r, int place) {
-    const struct crew_layout *l = &r->head->layout;
-    const int first = place * r->head->size.threads;
-    if (r->base) claim_forget((claim_word *)(r->base + l->loads), l->n_loads, first);
+    forget(r, REGION_BY_READER, place * r->head->size.threads);
     wait_wake(&r->head->data);
 }
 
+static bool is_item(const struct recovery *r, int item) {
+    return r->base && item >= 0 && item < r->head->layout.region[REGION_NAMES].n;
+}
+
 const char *recovery_name(const struct recovery *r, int item) {
-    if (!r->base || item < 0 || item >= r->head->layout.n_items) return "";
-    return r->base + r->head->layout.names + (size_t)item * CREW_NAME;
+    const struct region *all = r->head->layout.region;
+    return is_item(r, item) ? region_at(all, r->base, REGION_NAMES, item) : "";
 }
 
 int recovery_leg(const struct recovery *r, int shape, int phase, int bucket) {
@@ -121,7 +127,7 @@ int recovery_leg(const struct recovery *r, int shape, int phase, int bucket) {
 }
 
 double *recovery_slowest(const struct recovery *r, int item) {
-    return r->base && item >= 0 && item < r->head->layout.n_items ? &r->slowest[item] : NULL;
+    return is_item(r, item) ? &r->slowest[item] : NULL;
 }
 
 static void add_words(struct text *t, const char *what, claim_word *word, int n) {
@@ -145,7 +151,8 @@ void recovery_log(const struct recovery *r, struct log *log) {
         for (int i = 0; i < l->shape[shape].tree[k].buckets; printed = b[i++].slot)
             if (b[i].slot != printed) add_words(&t, "slots", b[i].slot, b[i].n_slots);
     }
-    add_words(&t, "tasks", (claim_word *)(r->base + l->tasks), l->n_tasks);
+    add_words(&t, "tasks", region_at(l->region, r->base, REGION_TASKS, 0),
+              (int)l->region[REGION_TASKS].n);
     log_event(log, LOG_ERROR, "board", "words=%s", t.data ? t.data : "");
     text_free(&t);
 }

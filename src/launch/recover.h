@@ -5,6 +5,7 @@
 
 #include "crew/board.h"
 #include "crew/head.h"
+#include "crew/tasks.h"
 #include "observe/log.h"
 
 struct recovery {

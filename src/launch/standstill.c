@@ -44,10 +44,10 @@ static void add_lane(const struct agent *a, int phase, struct text *out) {
 
 static void add_task(const struct agent *a, int first, struct text *out) {
     const struct crew_layout *l = &a->head->layout;
-    claim_word *word = (claim_word *)(a->recovery.base + l->tasks);
+    claim_word *word = region_at(l->region, a->recovery.base, REGION_TASKS, 0);
     uint32_t step = (uint32_t)atomic_load(&a->head->course.opened);
-    int task = first;
-    while (task < l->n_tasks - 1 && claim_look(&word[task], step).state == CLAIM_DONE) task++;
+    int task = first, last = (int)l->region[REGION_TASKS].n - 1;
+    while (task < last && claim_look(&word[task], step).state == CLAIM_DONE) task++;
     struct claim c = claim_look(&word[task], step);
     text_add(out, "task %d of the update", task);
     add_owner(a, &c, out);
@@ -87,8 +87,8 @@ static void add_cause(const struct agent *a, int place, const struct crew_thread
     struct crew_head *h = a->head;
     const uint64_t waits_for = atomic_load(&t->waits_for);
     const int what = (int)(waits_for >> 32), part = (int)(uint32_t)waits_for;
-    bool in_group = part >= 0 && part < h->layout.n_groups;
-    bool is_task = part >= 0 && part < h->layout.n_tasks;
+    bool in_group = part >= 0 && part < h->layout.region[REGION_GROUPS].n;
+    bool is_task = part >= 0 && part < h->layout.region[REGION_TASKS].n;
     struct group g = in_group ? crew_group(h, a->recovery.base, part) : (struct group){0};
     if (atomic_load(&t->at) != CREW_AT_WAIT) text_add(out, "other threads of its worker");
     else if (what == CREW_FOR_LANES && part >= 0 && part < 2) add_lane(a, part, out);

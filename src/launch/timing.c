@@ -41,7 +41,7 @@ void agent_time(struct agent *a) {
         t->rate = (double)steps / passed;
         t->batch = h->layout.batch;
         t->lanes = h->layout.lanes;
-        if (h->layout.n_groups) t->seats = h->layout.seats;
+        if (h->layout.seats) t->seats = h->layout.seats;
         t->stages = h->layout.legs.stages;
         int threads = h->size.workers * h->size.threads;
         t->waiting = (waited(h) - a->timing_waited) / (passed * threads);

@@ -19,8 +19,8 @@ static const struct program *largest_program(const struct machine *m) {
 }
 
 /* Executables for other shapes of a step use the first one's, whether it is shared or not. */
-static bool has(const struct machine *m, enum memory_use use) {
-    return !m->other_shape && machine_source(m, use) != SOURCE_LENT;
+static bool has(const struct machine *m, enum region_number r) {
+    return !m->other_shape && machine_source(m, r) != SOURCE_LENT;
 }
 
 /* Outputs that have memory of their own: gathered ones, unless processes share them; the others
@@ -40,16 +40,20 @@ static size_t late_bytes(const struct machine *m) {
     return reads ? (m->buffer_bytes / (size_t)m->lanes + 1) * (size_t)m->n_threads : 0;
 }
 
-/* What a run may never touch: the slots for lanes that end at the same time as others, and the
- * batch buffers for reading ahead. Memory that processes share is taken at once. */
+/* All but the slots for lanes that end at the same time as others, and the batch buffers for
+ * reading ahead. */
+static size_t used_bytes(const struct machine *m, enum region_number r) {
+    const struct tree *t = &m->tree[r == REGION_SLOTS_OF_LANES];
+    return r == REGION_BUFFERS ? machine_bytes(m, r) / (size_t)m->n_buffers
+                               : tree_handed_bytes(t) + tree_top_bytes(t);
+}
+
+/* What a run may never touch. Memory that processes share is taken at once. */
 static size_t untouched_bytes(const struct machine *m) {
     size_t bytes = late_bytes(m);
-    for (int k = 0; k < 2 && !m->other_shape; k++)
-        if (machine_source(m, MEMORY_SLOTS + (enum memory_use)k) == SOURCE_OWN)
-            bytes += tree_bytes(&m->tree[k]) - tree_handed_bytes(&m->tree[k]) -
-                     tree_top_bytes(&m->tree[k]);
-    if (machine_source(m, MEMORY_BUFFERS) == SOURCE_OWN)
-        bytes += machine_buffer_bytes(m) / (size_t)m->n_buffers * (size_t)(m->n_buffers - 1);
+    for (enum region_number r = 0; r < REGIONS; r++)
+        if (region_rows[r].how & REGION_RESERVED && machine_source(m, r) == SOURCE_OWN)
+            bytes += machine_bytes(m, r) - used_bytes(m, r);
     return bytes * (size_t)m->processes;
 }
 
@@ -65,7 +69,7 @@ size_t budget_program(const struct machine *m) {
 }
 
 struct budget budget_of(const struct machine *m, const struct store *store) {
-    struct budget b = {.carried = has(m, MEMORY_CARRIED) ? m->carried_bytes : 0,
+    struct budget b = {.carried = has(m, REGION_CARRIED) ? m->carried_bytes : 0,
                        .untouched = untouched_bytes(m)};
     for (size_t i = 0; i < store->n; i++) {
         const struct stored *e = &store->entry[i];
@@ -75,16 +79,17 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     for (int i = 0; i < m->n_threads; i++)
         if (machine_arena_source(m, i) == SOURCE_OWN) b.arena += m->thread[i].arena_bytes;
     for (int i = 0; machine_program(m, i); i++) b.arena += machine_program(m, i)->constant_bytes;
-    if (!m->other_shape) b.replicas = m->replica_bytes * (size_t)m->replicas;
+    if (!m->other_shape) b.replicas = machine_bytes(m, REGION_REPLICAS) * (size_t)m->replicas;
     const struct program *p = largest_program(m);
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
-    for (enum memory_use k = 0; k < 2; k++)
-        if (has(m, MEMORY_SLOTS + k))
+    for (int k = 0; k < 2; k++)
+        if (has(m, REGION_SLOTS + (enum region_number)k))
             b.partials += tree_bytes(&m->tree[k]) - tree_handed_bytes(&m->tree[k]);
-    if (has(m, MEMORY_SLOTS_OF_LANES))
+    if (has(m, REGION_SLOTS_OF_LANES))
         b.handed = tree_handed_bytes(&m->tree[1]);
     b.shared = m->shared_bytes;
-    if (machine_source(m, MEMORY_BUFFERS) == SOURCE_OWN) b.data += machine_buffer_bytes(m);
+    if (machine_source(m, REGION_BUFFERS) == SOURCE_OWN)
+        b.data += machine_bytes(m, REGION_BUFFERS);
     b.data += output_bytes(m) + late_bytes(m);
     b.held = m->held * (size_t)m->processes;
     b.data += m->held;

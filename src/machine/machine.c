@@ -48,48 +48,71 @@ enum memory_source machine_arena_source(const struct machine *m, int i) {
     return suffices ? SOURCE_LENT : SOURCE_OWN;
 }
 
-/* Executables for other shapes of a run's steps use the first one's memory, except its boards. */
-enum memory_source machine_source(const struct machine *m, enum memory_use use) {
-    bool board = use == MEMORY_BOARD || use == MEMORY_BOARD_OF_LANES;
-    bool buffers = use == MEMORY_BUFFERS;
-    if (buffers && m->other_shape) return SOURCE_LENT; /* at buffers_offset */
-    if (m->shared && m->shared->at[use]) return SOURCE_SHARED;
-    return m->other_shape && !board ? SOURCE_LENT : SOURCE_OWN;
+/* Executables for other shapes of a run's steps use the first one's memory, except where the table
+ * gives each its own. */
+enum memory_source machine_source(const struct machine *m, enum region_number r) {
+    bool each = region_rows[r].how & REGION_EACH;
+    if (r == REGION_BUFFERS && m->other_shape) return SOURCE_LENT; /* at buffers_offset */
+    if (m->shared && m->shared[r].bytes) return SOURCE_SHARED;
+    return m->other_shape && !each ? SOURCE_LENT : SOURCE_OWN;
 }
 
-static size_t bytes_of(const struct machine *m, enum memory_use use) {
-    switch (use) {
-    case MEMORY_CARRIED: return m->carried_bytes;
-    case MEMORY_SLOTS: return tree_bytes(&m->tree[0]);
-    case MEMORY_SLOTS_OF_LANES: return tree_bytes(&m->tree[1]);
-    case MEMORY_BOARD: return tree_board_bytes(&m->tree[0]);
-    case MEMORY_BOARD_OF_LANES: return tree_board_bytes(&m->tree[1]);
-    case MEMORY_BUFFERS: return machine_buffer_bytes(m);
+static size_t rows_bytes(const struct machine *m) {
+    size_t bytes = 0;
+    for (int i = 0; i < m->n_outputs; i++)
+        if (!m->output[i].tensor) bytes += memory_round(base_spec_bytes(&m->output[i].spec));
+    return bytes;
+}
+
+/* The first of several shapes has the batch buffers of all. */
+static size_t buffers_bytes(const struct machine *m) {
+    return m->all_buffer_bytes ? m->all_buffer_bytes : m->buffer_bytes * (size_t)m->n_buffers;
+}
+
+size_t machine_bytes(const struct machine *m, enum region_number r) {
+    switch (r) {
+    case REGION_SLOTS: return tree_bytes(&m->tree[0]);
+    case REGION_SLOTS_OF_LANES: return tree_bytes(&m->tree[1]);
+    case REGION_BOARD: return tree_board_bytes(&m->tree[0]);
+    case REGION_BOARD_OF_LANES: return tree_board_bytes(&m->tree[1]);
+    case REGION_PRE: return m->all_threads ? m->pre.memory.total : 0;
+    case REGION_STEP: return m->all_threads ? m->step.memory.total : 0;
+    case REGION_CARRIED: return m->carried_bytes;
+    case REGION_REPLICAS: return memory_round(m->replica_bytes);
+    case REGION_ROWS: return rows_bytes(m);
+    case REGION_BUFFERS: return buffers_bytes(m);
     default: return 0;
     }
 }
 
-static bool is_of_host(enum memory_use use) { return use >= MEMORY_BOARD; }
-
-/* Null: out of memory. */
-static void *provide(struct machine *m, enum memory_use use) {
-    enum memory_source from = machine_source(m, use);
-    size_t bytes = bytes_of(m, use);
-    void *at = from == SOURCE_SHARED ? m->shared->at[use]
-               : from == SOURCE_LENT ? m->lender->memory[use]
-               : is_of_host(use)     ? dev_host_allocate(bytes)
+static bool provide(struct machine *m, enum region_number r) {
+    enum memory_source from = machine_source(m, r);
+    bool host = region_rows[r].how & REGION_HOST;
+    size_t bytes = machine_bytes(m, r);
+    char *at = from == SOURCE_SHARED ? region_at(m->shared, m->base, r, 0)
+               : from == SOURCE_LENT ? m->lender->memory[r]
+               : host                ? dev_host_allocate(bytes)
                                      : dev_allocate(m->dev, bytes);
-    if (at && from == SOURCE_OWN && is_of_host(use))
-        memset(at, 0, use == MEMORY_BUFFERS ? m->buffer_bytes : bytes);
-    if (at && use == MEMORY_BUFFERS && from == SOURCE_LENT) at = (char *)at + m->buffers_offset;
-    return m->memory[use] = at;
+    if (at && from == SOURCE_OWN && host)
+        memset(at, 0, r == REGION_BUFFERS ? m->buffer_bytes : bytes);
+    if (at && from == SOURCE_LENT && r == REGION_BUFFERS) at += m->buffers_offset;
+    m->memory[r] = at;
+    return at;
+}
+
+static tri_status take_regions(struct machine *m) {
+    for (enum region_number r = 0; r < REGIONS; r++)
+        if (machine_bytes(m, r) && !provide(m, r))
+            return base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for %s",
+                             machine_bytes(m, r), region_rows[r].what);
+    return TRI_OK;
 }
 
 static void release_all(struct machine *m) {
-    for (enum memory_use use = 0; use < MEMORY_USES; use++) {
-        if (!m->memory[use] || machine_source(m, use) != SOURCE_OWN) continue;
-        if (is_of_host(use)) dev_host_release(m->memory[use], bytes_of(m, use));
-        else dev_release(m->dev, m->memory[use], bytes_of(m, use));
+    for (enum region_number r = 0; r < REGIONS; r++) {
+        if (!m->memory[r] || machine_source(m, r) != SOURCE_OWN) continue;
+        if (region_rows[r].how & REGION_HOST) dev_host_release(m->memory[r], machine_bytes(m, r));
+        else dev_release(m->dev, m->memory[r], machine_bytes(m, r));
     }
     for (int i = 0; i < m->n_threads; i++)
         if (m->thread[i].arena && m->thread[i].from == SOURCE_OWN)
@@ -130,10 +153,8 @@ static tri_status allocate_arenas(struct machine *m) {
     }
     for (int i = 0; machine_program(m, i); i++) {
         struct program *p = machine_program(m, i);
-        bool shared = i < 2 && machine_source(m, MEMORY_PRE + (enum memory_use)i) == SOURCE_SHARED;
-        if (!p->g || is_of_members(m, i)) continue;
-        void *own = thread_of(m, i)->arena;
-        program_place(p, shared ? provide(m, MEMORY_PRE + (enum memory_use)i) : own, own);
+        void *own = thread_of(m, i)->arena, *shared = i < 2 ? m->memory[REGION_PRE + i] : NULL;
+        if (p->g && !is_of_members(m, i)) program_place(p, shared ? shared : own, own);
     }
     return TRI_OK;
 }
@@ -231,12 +252,8 @@ static tri_status make_inputs(struct machine *m) {
     return TRI_OK;
 }
 
-size_t machine_buffer_bytes(const struct machine *m) {
-    return m->all_buffer_bytes ? m->all_buffer_bytes : m->buffer_bytes * (size_t)m->n_buffers;
-}
-
 char *machine_buffer(const struct machine *m, int buffer) {
-    return (char *)m->memory[MEMORY_BUFFERS] + (size_t)buffer * m->buffer_bytes;
+    return (char *)m->memory[REGION_BUFFERS] + (size_t)buffer * m->buffer_bytes;
 }
 
 static void find_inputs(struct machine *m) {
@@ -255,7 +272,6 @@ void machine_use_buffer(struct machine *m, int buffer) {
 }
 
 static tri_status allocate_inputs(struct machine *m) {
-    if (!provide(m, MEMORY_BUFFERS)) return base_no_memory("a batch of data");
     for (int i = 0; i < m->n_inputs && m->dev->kind->space != SPACE_HOST; i++) {
         m->input[i].memory = dev_allocate(m->dev, base_spec_bytes(&m->input[i].spec));
         if (!m->input[i].memory) return base_no_memory("a batch of data");
@@ -313,34 +329,11 @@ static tri_status make_outputs(struct machine *m) {
     return TRI_OK;
 }
 
-static tri_status allocate_outputs(struct machine *m) {
-    for (int i = 0; i < m->n_outputs; i++) {
-        struct run_output *out = &m->output[i];
-        if (out->tensor || m->shared) continue; /* see machine_place_rows */
-        out->owned = out->memory = dev_allocate(m->dev, base_spec_bytes(&out->spec));
-        if (!out->owned) return base_no_memory("outputs");
-    }
-    return TRI_OK;
-}
-
-size_t machine_rows_bytes(const struct machine *m) {
-    size_t bytes = 0;
-    for (int i = 0; i < m->n_outputs; i++)
-        if (!m->output[i].tensor)
-            bytes += memory_round(base_spec_bytes(&m->output[i].spec));
-    return bytes;
-}
-
-struct machine_sizes machine_sizes(const struct machine *m) {
-    return (struct machine_sizes){{m->pre.memory.total, m->step.memory.total},
-                                  machine_rows_bytes(m)};
-}
-
 void machine_place_rows(struct machine *m, char *at) {
     for (int i = 0; i < m->n_outputs; i++) {
         struct run_output *out = &m->output[i];
         if (out->tensor) continue;
-        out->owned = out->memory = at;
+        out->memory = at;
         at += memory_round(base_spec_bytes(&out->spec));
     }
 }
@@ -370,19 +363,16 @@ static void bind_givens(struct program *p, int of, void *memory) {
 }
 
 /* Results of pre are outside the arena, which the lanes use next. */
-static tri_status allocate_carried(struct machine *m) {
+static void place_carried(struct machine *m) {
     const tri_graph *g = m->compilation.pre;
-    if (!m->carried_bytes) return TRI_OK;
-    if (!provide(m, MEMORY_CARRIED)) return base_no_memory("what is computed before the lanes");
-    char *at = m->memory[MEMORY_CARRIED];
+    char *at = m->memory[REGION_CARRIED];
     for (size_t i = 0; g && i < g->n_outputs; at += memory_bytes(g->output[i++].tensor))
         program_bind(&m->pre, g->output[i].tensor->id, at);
-    return TRI_OK;
 }
 
 static void bind_carried(struct machine *m, struct program *p) {
     const tri_graph *g = m->compilation.pre;
-    char *at = m->memory[MEMORY_CARRIED];
+    char *at = m->memory[REGION_CARRIED];
     for (size_t i = 0; g && i < g->n_outputs; at += memory_bytes(g->output[i++].tensor))
         bind_givens(p, g->output[i].of, at);
 }
@@ -437,17 +427,6 @@ static tri_status make_updates(struct machine *m) {
     return TRI_OK;
 }
 
-static tri_status allocate_tree(struct machine *m, int k) {
-    struct tree *t = &m->tree[k];
-    if (!tree_board_bytes(t)) return TRI_OK;
-    void *slots = provide(m, MEMORY_SLOTS + (enum memory_use)k);
-    void *board = provide(m, MEMORY_BOARD + (enum memory_use)k);
-    tree_bind(t, slots, board);
-    return slots && board ? TRI_OK
-                          : base_fail(TRI_FAILED, "out of memory: cannot allocate %zu bytes for "
-                                      "partial sums", tree_bytes(t));
-}
-
 tri_status machine_plan(tri_graph *model, const tri_options *o, const struct machine_place *place,
                         struct machine *m) {
     const size_t heap = host_heap();
@@ -484,11 +463,13 @@ tri_status machine_allocate(struct machine *m, const tri_options *o) {
         status = store_place(m->store, NULL);
         if (!status) status = store_fill(m->store, o->seed, m->team, NULL, 0);
     }
+    if (!status) status = take_regions(m);
     if (!status) status = allocate_arenas(m);
-    for (int k = 0; k < 2 && !status; k++) status = allocate_tree(m, k);
+    for (int k = 0; k < 2 && !status; k++)
+        tree_bind(&m->tree[k], m->memory[REGION_SLOTS + k], m->memory[REGION_BOARD + k]);
     if (!status) status = allocate_inputs(m);
-    if (!status) status = allocate_outputs(m);
-    if (!status) status = allocate_carried(m);
+    if (!status && !m->shared) machine_place_rows(m, m->memory[REGION_ROWS]);
+    if (!status) place_carried(m);
     if (!status) status = make_scalars(m);
     if (!status) status = make_updates(m);
     for (int i = 0; machine_program(m, i) && !status; i++)
@@ -513,7 +494,7 @@ void machine_free(struct machine *m) {
         if (m->input[i].memory)
             dev_release(m->dev, m->input[i].memory, base_spec_bytes(&m->input[i].spec));
     for (int i = 0; i < m->n_outputs; i++)
-        if (m->output[i].owned && (m->output[i].tensor || !m->shared))
+        if (m->output[i].owned)
             dev_release(m->dev, m->output[i].owned, base_spec_bytes(&m->output[i].spec));
     release_all(m);
     for (int k = 0; k < 2; k++) tree_free(&m->tree[k]);

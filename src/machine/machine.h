@@ -5,6 +5,7 @@
 #ifndef MACHINE_MACHINE_H
 #define MACHINE_MACHINE_H
 
+#include "crew/regions.h"
 #include "machine/finite.h"
 #include "machine/program.h"
 #include "machine/replica.h"
@@ -57,7 +58,7 @@ struct run_output {
     tri_spec spec;
     bool metric;
     void *memory;             /* of the value after a step, in the device's space */
-    void *owned;              /* if the output is gathered, or kept by machine_keep_outputs */
+    void *owned;              /* kept by machine_keep_outputs */
     size_t lane_bytes[2];     /* gathered: bytes per lane, for both sizes of lanes */
     const tri_tensor *tensor; /* in the step's graph; null: gathered */
     double result;            /* of the last evaluation */
@@ -97,27 +98,6 @@ struct machine_member {
     struct replica *replica[2]; /* then by leg */
 };
 
-/* The memory of an executable besides the arenas of its threads and its outputs. */
-enum memory_use {
-    MEMORY_PRE,     /* arenas of pre and step, if processes share them; */
-    MEMORY_STEP,    /* else they use the arena of thread 0 */
-    MEMORY_CARRIED, /* results of pre that lane and step read */
-    MEMORY_SLOTS,   /* of the tree of phase count */
-    MEMORY_SLOTS_OF_LANES,
-    MEMORY_BOARD, /* this and all below: in the host's space */
-    MEMORY_BOARD_OF_LANES,
-    MEMORY_BUFFERS, /* batch buffers */
-    MEMORY_USES
-};
-
-/* Memory that processes share. */
-struct machine_shared {
-    void *at[MEMORY_USES]; /* null: each process has its own */
-    char *rows[2];         /* gathered outputs, of even and odd steps */
-    char *replicas;        /* arenas of all replicas */
-    size_t replica_bytes;  /* of one */
-};
-
 /* What a thread has seen of the ranks of a pipeline in a step. */
 struct pipeline_view {
     uint32_t step;
@@ -141,12 +121,13 @@ struct machine {
     struct store *store;                     /* not owned */
     const struct machine *lender, *previous; /* see struct machine_place */
     bool other_shape;                        /* see struct machine_place */
-    const struct machine_shared *shared;     /* null: only this process takes part. Not owned */
-    void *memory[MEMORY_USES];
+    const struct region *shared;             /* null: only this process takes part. Not owned */
+    char *base;                              /* of the store's file, if there is one */
+    void *memory[REGIONS];                   /* null: it has none, as machine_bytes says */
     int auditors;        /* see struct machine_place */
     int all_threads;     /* see struct machine_place */
     int processes;       /* see struct machine_place; at least 1 */
-    size_t shared_bytes; /* of the store's file, without parameters, states and slots */
+    size_t shared_bytes; /* of the store's file, without regions that have a line of their own */
     tri_graph *whole;
     int64_t lanes, batch;
     tri_options options;
@@ -197,9 +178,11 @@ struct machine {
  * has none of its own. */
 struct program *machine_program(const struct machine *m, int i);
 
+/* What an executable needs of a region, or of each of several that are alike. */
+size_t machine_bytes(const struct machine *m, enum region_number r);
 /* Where memory comes from. A thread's arena is lent if the lender's is large enough: the lender is
  * idle while this executable runs. */
-enum memory_source machine_source(const struct machine *m, enum memory_use use);
+enum memory_source machine_source(const struct machine *m, enum region_number r);
 enum memory_source machine_arena_source(const struct machine *m, int thread);
 
 struct machine_place {
@@ -238,13 +221,11 @@ bool machine_is_joint(const struct machine *m);
 tri_status machine_make_tree(struct machine *m, int k);
 /* Binds a program's sources, and what is computed before the lanes. */
 void machine_bind(struct machine *m, struct program *p);
-/* Prepares a member's programs for this arena. */
-tri_status machine_play(struct machine *m, int member, char *arena);
+/* Prepares a member's programs for the arena of this replica. */
+tri_status machine_play(struct machine *m, int member, int replica);
 void machine_free_members(struct machine *m);
 
 char *machine_buffer(const struct machine *m, int buffer);
-/* Of all batch buffers; first of several shapes: also of the other shapes'. */
-size_t machine_buffer_bytes(const struct machine *m);
 /* From now on inputs are read from this batch buffer. */
 void machine_use_buffer(struct machine *m, int buffer);
 /* Binds a lane's inputs to the rows from sample `first` on. buffer: another batch buffer than the
@@ -287,14 +268,7 @@ struct run_input *machine_input(const struct machine *m, const char *name);
 /* A scalar output of the last step; of the step that runs now. NaN: no such value. */
 double machine_value(const struct machine *m, const struct run_output *o);
 double machine_scalar_now(const struct machine *m, const struct run_output *o);
-/* Bytes of what processes share. */
-struct machine_sizes {
-    size_t arena[2]; /* of pre and step */
-    size_t rows;     /* of the gathered outputs */
-};
-struct machine_sizes machine_sizes(const struct machine *m);
-/* Bytes of all gathered outputs; where they are. */
-size_t machine_rows_bytes(const struct machine *m);
+/* Where all gathered outputs are. */
 void machine_place_rows(struct machine *m, char *at);
 /* Copies the outputs of the last step out of the arena, which another executable may use next. */
 tri_status machine_keep_outputs(struct machine *m);

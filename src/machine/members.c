@@ -31,8 +31,9 @@ static void place(struct machine *m, int number, struct program *p, char *arena)
     if (m->tree[0].g) tree_bind_tops(&m->tree[0], p);
 }
 
-tri_status machine_play(struct machine *m, int number, char *arena) {
+tri_status machine_play(struct machine *m, int number, int replica) {
     struct machine_member *o = &m->member[number];
+    char *arena = region_at(m->shared, m->base, REGION_REPLICAS, replica);
     if (o->arena == arena) return TRI_OK;
     for (int size = 0; size < m->compilation.n_sizes && !o->arena; size++) {
         tri_status status = make(m, number, size);

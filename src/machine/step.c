@@ -44,7 +44,8 @@ void machine_collect_rows(struct machine *m, const struct program *p, int leg, i
         const tri_tensor *t = graph_output_find(p->g, o->name)->tensor;
         if (p->g->legs && t->node->leg != leg) continue;
         size_t at = (size_t)large * o->lane_bytes[0] + (size_t)(lane - large) * o->lane_bytes[1];
-        dev_copy(m->dev, (char *)o->owned + at, program_value(p, t->id), base_spec_bytes(&t->spec));
+        dev_copy(m->dev, (char *)o->memory + at, program_value(p, t->id),
+                 base_spec_bytes(&t->spec));
     }
 }
 

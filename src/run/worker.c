@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "crew/layout.h"
 #include "run/executables.h"
 #include "run/worker_inside.h"
 

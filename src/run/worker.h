@@ -42,14 +42,13 @@ struct worker {
     pthread_t opener; /* the first thread: it makes the steps */
     int fd;
     char *base; /* of the store, after the head; the first of the reserved addresses */
-    size_t reserved;
+    size_t reserved, bytes; /* bytes: of the store, after the head */
     struct thread_context *context; /* by thread */
     /* Set by worker_settle. */
     tri_run *run;
-    struct machine_shared shared;
+    struct region region[REGIONS]; /* as in the head */
     /* By executable of the run; current: that of the step at work. */
     struct worker_executable executable[CREW_MOST_SHAPES], *current;
-    claim_word *task;         /* the claims of all tasks */
     uint64_t step;            /* the step it works on */
     int64_t reported;         /* the latest step from which it returned as the reporter */
     int64_t memory_seen;      /* when its memory was measured */
@@ -68,6 +67,11 @@ struct worker {
     struct worker_log log;
     int crash_out, crash_user; /* worker-K.out and the user's stderr, for crash reports; -1: none */
 };
+
+/* Number i of a region. */
+static inline void *worker_region(const struct worker *c, enum region_number r, int64_t i) {
+    return region_at(c->region, c->base, r, i);
+}
 
 /* Joins the agent's store, if this process is a worker; *out is null if it is not. Only the first
  * run that trains is the workers' run. */
@@ -128,8 +132,8 @@ void worker_count_bad(struct worker *c, const tri_run *run);
 void worker_note_unread(struct worker *c);
 /* Whether the run has been asked to end. */
 bool worker_asked_to_end(const struct worker *c);
-/* The bytes and batches that the run's planned evaluations share. */
-uint64_t worker_evaluation_bytes(const tri_run *run, int64_t *batches);
+/* What the run's planned evaluations share. */
+void worker_evaluation_size(const tri_run *run, struct region *out);
 void worker_evaluation_bind(struct worker *c, const tri_run *run);
 /* As tri_evaluate, with the help of the workers that wait for it. For the reporter, after a
  * step. */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "crew/layout.h"
 #include "run/worker_inside.h"
 
 #define CHUNK 32768 /* bytes that are copied to the host at a time; a multiple of a word */
@@ -56,7 +55,8 @@ static int count(const struct worker *c) {
 }
 
 static claim_word *word_of(const struct worker *c, int audit) {
-    return crew_audit_word(c->head, c->base, leg_of(c, audit), lane_of(c, audit));
+    return worker_region(c, REGION_AUDITS,
+                         leg_of(c, audit) * c->head->layout.lanes + lane_of(c, audit));
 }
 
 static struct claim look(const struct worker *c, int audit) {
@@ -64,7 +64,7 @@ static struct claim look(const struct worker *c, int audit) {
 }
 
 static uint64_t *sums_of(const struct worker *c, int thread, int lane) {
-    return crew_audit_sums(c->head, c->base, thread, lane);
+    return worker_region(c, REGION_AUDIT_SUMS, (int64_t)thread * c->head->layout.lanes + lane);
 }
 
 /* The thread whose results of the bucket count in this step; -1: none has published them yet. */
@@ -105,7 +105,7 @@ static bool has_made(const struct worker *c, int audit, int place) {
 static bool can_be_audited(const struct worker *c, int audit) {
     for (int i = 0; i < c->head->size.places; i++)
         if (atomic_load(&c->head->worker[i].state) == CREW_READY && !has_made(c, audit, i) &&
-            (!c->head->layout.n_groups || crew_group_of(c->head, i) >= 0))
+            (!c->head->layout.seats || crew_group_of(c->head, i) >= 0))
             return true;
     return false;
 }
@@ -117,7 +117,8 @@ static uint64_t sum_result(const struct program *p, int i) {
 
 /* Whether the lane's result i is in the bucket, and compared. */
 static bool compares(const struct worker *c, const struct tree_lane *l, int i, int bucket) {
-    return i < c->head->layout.audit_roots && tree_has(l->tree, l->p, i, bucket);
+    return i < (int)(c->region[REGION_AUDIT_SUMS].bytes / sizeof(uint64_t)) &&
+           tree_has(l->tree, l->p, i, bucket);
 }
 
 #ifdef TRIREME_POINTS

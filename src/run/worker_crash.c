@@ -28,9 +28,8 @@ void worker_crash_close(struct worker *c) {
 }
 
 static const char *operator_name(const struct worker *c, int item) {
-    const struct crew_layout *l = &c->head->layout;
-    if (!c->run || !l->names || item < 0 || item >= l->n_items) return NULL;
-    return c->base + l->names + (size_t)item * CREW_NAME;
+    bool found = c->run && item >= 0 && item < c->region[REGION_NAMES].n;
+    return found ? worker_region(c, REGION_NAMES, item) : NULL;
 }
 
 void worker_look(const tri_run *run, struct crash_scene *s) {

@@ -12,15 +12,16 @@ static bool is_shared(const tri_run *run) {
     return run->policy->data && !run->policy->data->alone;
 }
 
-uint64_t worker_evaluation_bytes(const tri_run *run, int64_t *batches) {
-    *batches = is_shared(run) ? evaluation_batches(run, run->policy->data) : 0;
-    return *batches ? eval_queue_bytes(*batches, evaluation_machine(run)->n_outputs) : 0;
+void worker_evaluation_size(const tri_run *run, struct region *out) {
+    out->n = is_shared(run) ? evaluation_batches(run, run->policy->data) : 0;
+    out->bytes = eval_queue_bytes(1, evaluation_machine(run)->n_outputs);
 }
 
 void worker_evaluation_bind(struct worker *c, const tri_run *run) {
     struct crew_head *h = c->head;
-    if (!h->layout.n_batches) return;
-    eval_queue_bind(&c->evaluation, c->base + h->layout.evaluation, h->layout.n_batches,
+    const int64_t batches = c->region[REGION_EVALUATION].n;
+    if (!batches) return;
+    eval_queue_bind(&c->evaluation, worker_region(c, REGION_EVALUATION, 0), batches,
                     evaluation_machine(run)->n_outputs);
     c->evaluation.queue = &h->event;
     c->evaluation.owner = c->context->number;

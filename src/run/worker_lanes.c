@@ -102,7 +102,7 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
         done = false;
     }
     p->before = NULL;
-    if (done && me->k == 1 && machine_rows_bytes(m)) write_rows(c, me, p, l->lane);
+    if (done && me->k == 1 && machine_bytes(m, REGION_ROWS)) write_rows(c, me, p, l->lane);
     return done;
 }
 

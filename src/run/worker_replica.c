@@ -3,7 +3,6 @@
  * of the group play their roles in it (machine/replica.h). Only the captain uses the tree. */
 #include <string.h>
 
-#include "crew/layout.h"
 #include "run/worker_inside.h"
 
 #define PATIENCE 1000000000 /* nanoseconds for late members, if the time of a lane is not known */
@@ -11,10 +10,6 @@
 
 static bool plays(const struct worker_stage *s) {
     return s->k == 1 && s->c->run->machine->members > 1;
-}
-
-static char *arena_of(const struct worker *c, int group) {
-    return c->shared.replicas + c->shared.replica_bytes * (size_t)group;
 }
 
 /* Waits for a change of the group or the stage, or for the end of its patience. */
@@ -133,7 +128,7 @@ bool worker_leads(struct worker_stage *s) {
         c->leads = false;
     }
     if (!c->leads) c->leads = may_lead(c) && group_lead(&c->group, c->place);
-    if (c->leads && machine_play(c->run->machine, 0, arena_of(c, c->group.number))) {
+    if (c->leads && machine_play(c->run->machine, 0, c->group.number)) {
         worker_fail(c, tri_message());
         return false;
     }
@@ -268,7 +263,7 @@ static bool take_roles(struct order *o) {
     for (int r = 0; r < m->members; r++)
         if (atomic_load(&g->role[r]) == c->place) o->role[o->roles++] = r;
     for (int i = 0; i < o->roles; i++) {
-        if (machine_play(m, o->role[i], arena_of(c, c->group.number))) {
+        if (machine_play(m, o->role[i], c->group.number)) {
             worker_fail(c, tri_message());
             return false;
         }

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "base/numa.h"
-#include "crew/layout.h"
 #include "data/data.h"
 #include "data/pictures.h"
 #include "io/sha256.h"
@@ -30,136 +29,42 @@ static const struct program *named_program(const struct machine *m, int i) {
     return i < (int)COUNT(all) ? all[i] : NULL;
 }
 
-static uint64_t place(uint64_t *end, uint64_t bytes) {
-    uint64_t at = (*end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
-    *end = at + bytes;
-    return at;
+static void at_least(struct region *r, uint64_t bytes) {
+    if (bytes > r->bytes) r->bytes = bytes;
 }
 
-/* Offsets in the store. */
-struct plan {
-    uint64_t store, fills, slots[2], board[2], boards, arena[2], carried, rows[2], buffers, loads,
-        tasks, undo, undo_bytes, names, audits, results, evaluation, groups, group_bytes,
-        replicas, replica_bytes, end;
-    int64_t n_batches;        /* 0: no evaluation is shared */
-    int audit_roots, n_loads; /* n_loads 0: each process reads all samples itself */
-    int n_items;
-};
-
-/* Every worker reads a sequential source completely. */
-static bool shares_samples(const tri_run *run) { return !run->data || !run->data->sequential; }
-
-static void number_items(struct worker_executable *e, const struct machine *m, struct plan *p) {
+/* One step is computed at a time, so all executables share the memory of a step. */
+static void size_executable(struct worker *c, struct worker_executable *e,
+                            const struct machine *m) {
+    struct region *all = c->region;
+    const int buckets = m->tree[1].buckets.n;
+    for (enum region_number r = 0; r < REGIONS; r++) at_least(&all[r], machine_bytes(m, r));
+    at_least(&all[REGION_GROUPS], group_bytes(m->members, m->members * c->threads, buckets));
+    at_least(&all[REGION_AUDIT_SUMS], sizeof(uint64_t) * (size_t)m->thread[0].lane[0].n_result);
+    all[REGION_BOARDS].n += m->tree[0].buckets.n + buckets;
     for (int i = 0; named_program(m, i); i++) {
-        e->first_name[i] = p->n_items;
-        p->n_items += (int)named_program(m, i)->n_items;
+        e->first_name[i] = (int)all[REGION_NAMES].n;
+        all[REGION_NAMES].n += (int64_t)named_program(m, i)->n_items;
     }
-    int roots = m->thread[0].lane[0].n_result;
-    if (roots > p->audit_roots) p->audit_roots = roots;
 }
 
-/* The memory that one step needs at a time, over all executables. */
-static struct machine_sizes largest_of(const tri_run *run) {
-    struct machine_sizes most = {0};
-    for (int i = 0; i < run->n_executables; i++) {
-        struct machine_sizes one = machine_sizes(&run->executable[i]);
-        for (int k = 0; k < 2; k++)
-            if (one.arena[k] > most.arena[k]) most.arena[k] = one.arena[k];
-        if (one.rows > most.rows) most.rows = one.rows;
-    }
-    return most;
-}
-
-static int most_buckets(const tri_run *run) {
-    int most = 0;
-    for (int i = 0; i < run->n_executables; i++) {
-        int n = run->executable[i].tree[1].buckets.n;
-        if (n > most) most = n;
-    }
-    return most;
-}
-
-static void place_groups(const struct worker *c, const tri_run *run, struct plan *p) {
+/* All but tasks and undo records: see make_tasks. */
+static void size_regions(struct worker *c, const tri_run *run) {
     const struct machine *m = run->executable;
-    if (m->members == 1) return;
-    p->group_bytes = group_bytes(m->members, m->members * c->threads, most_buckets(run));
-    p->groups = place(&p->end, p->group_bytes * (uint64_t)m->replicas);
-    p->replica_bytes = (m->replica_bytes + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
-    p->replicas = place(&p->end, p->replica_bytes * (uint64_t)m->replicas);
-}
-
-static int count_boards(const tri_run *run) {
-    int n = 0;
+    struct region *all = c->region;
+    const bool audits = c->head->size.audit > 0;
+    regions_begin(all, &c->head->size);
     for (int i = 0; i < run->n_executables; i++)
-        for (int k = 0; k < 2; k++) n += run->executable[i].tree[k].buckets.n;
-    return n;
-}
-
-/* Tasks and undo records come last, as their sizes are known only after the programs are placed. */
-static struct plan make_plan(struct worker *c, const tri_run *run) {
-    const struct machine *m = run->executable; /* trees and buffers are sized for all executables */
-    const struct machine_sizes most = largest_of(run);
-    struct plan p = {0};
-    p.store = place(&p.end, m->store->bytes);
-    p.fills = place(&p.end, store_pieces(m->store) * sizeof(claim_word));
-    for (int k = 0; k < 2; k++) {
-        if (!tree_board_bytes(&m->tree[k])) continue;
-        p.slots[k] = place(&p.end, tree_bytes(&m->tree[k]));
-        p.board[k] = place(&p.end, tree_board_bytes(&m->tree[k]));
-    }
-    p.boards = place(&p.end, (uint64_t)count_boards(run) * sizeof(struct crew_board));
-    for (int i = 0; i < 2; i++) p.arena[i] = place(&p.end, most.arena[i]);
-    p.carried = place(&p.end, m->carried_bytes);
-    place_groups(c, run, &p);
-    for (int i = 0; i < 2; i++) p.rows[i] = place(&p.end, most.rows);
-    if (shares_samples(run)) {
-        p.n_loads = loader_words(m, run->n_executables);
-        p.buffers = place(&p.end, machine_buffer_bytes(m));
-        p.loads = place(&p.end, (uint64_t)p.n_loads * sizeof(claim_word));
-    }
-    for (int i = 0; i < run->n_executables; i++)
-        number_items(&c->executable[i], &run->executable[i], &p);
-    p.names = place(&p.end, (uint64_t)p.n_items * CREW_NAME);
-    size_t audits = crew_audit_bytes((int)m->lanes, m->tree[1].buckets.legs,
-                                     worker_place_threads(c), p.audit_roots);
-    p.audits = place(&p.end, c->head->size.audit > 0 ? audits : 0);
-    p.results = place(&p.end, 2 * (uint64_t)m->n_outputs * sizeof(double));
-    p.evaluation = place(&p.end, worker_evaluation_bytes(run, &p.n_batches));
-    return p;
-}
-
-static int all_tasks(const struct worker *c) {
-    int n = 0;
-    for (int i = 0; i < CREW_MOST_SHAPES; i++)
-        n += c->executable[i].sweeps[0].n_tasks + c->executable[i].sweeps[1].n_tasks;
-    return n;
-}
-
-static void plan_tasks(const struct worker *c, struct plan *p) {
-    uint64_t undo = 0;
-    for (int i = 0; i < CREW_MOST_SHAPES; i++)
-        for (int k = 0; k < 2; k++)
-            if (c->executable[i].sweeps[k].undo_bytes > undo)
-                undo = c->executable[i].sweeps[k].undo_bytes;
-    p->undo_bytes = (undo + 127) / 128 * 128;
-    p->tasks = place(&p->end, (uint64_t)all_tasks(c) * sizeof(claim_word));
-    p->undo = place(&p->end, p->undo_bytes * (uint64_t)worker_place_threads(c));
-    p->end = (p->end + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
-}
-
-/* Binds everything to `base`, which may be reserved addresses without memory. */
-static void bind(struct worker *c, tri_run *run, const struct plan *p, char *base) {
-    for (int k = 0; k < 2; k++) {
-        c->shared.at[MEMORY_SLOTS + k] = base + p->slots[k];
-        c->shared.at[MEMORY_BOARD + k] = base + p->board[k];
-        c->shared.at[MEMORY_PRE + k] = base + p->arena[k];
-        c->shared.rows[k] = base + p->rows[k];
-    }
-    c->shared.at[MEMORY_CARRIED] = base + p->carried;
-    c->shared.replicas = base + p->replicas;
-    c->shared.replica_bytes = p->replica_bytes;
-    c->shared.at[MEMORY_BUFFERS] = p->n_loads ? base + p->buffers : NULL;
-    for (int i = 0; i < run->n_executables; i++) run->executable[i].shared = &c->shared;
+        size_executable(c, &c->executable[i], &run->executable[i]);
+    all[REGION_VALUES].bytes = m->store->bytes;
+    all[REGION_FILLS].n = (int64_t)store_pieces(m->store);
+    all[REGION_GROUPS].n = all[REGION_REPLICAS].n = m->replicas;
+    all[REGION_AUDITS].n = audits ? m->lanes * m->tree[1].buckets.legs : 0;
+    all[REGION_AUDIT_SUMS].n = audits ? m->lanes * worker_place_threads(c) : 0;
+    all[REGION_RESULTS].bytes = sizeof(double) * (size_t)m->n_outputs;
+    if (run->data && run->data->sequential) all[REGION_BUFFERS].bytes = 0; /* each reads it all */
+    else all[REGION_LOADS].n = loader_words(m, run->n_executables);
+    worker_evaluation_size(run, &all[REGION_EVALUATION]);
 }
 
 /* ---- the digest, which must be the same in all workers ---- */
@@ -184,16 +89,15 @@ static tri_status digest(const struct worker *c, const tri_run *run, uint8_t out
     struct sha256 h;
     char hex[65], line[256];
     tri_status status = TRI_OK;
-    int64_t batches;
-    worker_evaluation_bytes(run, &batches);
     sha256_begin(&h);
+    sha256_add(&h, c->region, sizeof c->region);
     for (int i = 0; i < run->n_executables && !status; i++) {
         const struct machine *m = &run->executable[i];
         status = add_graphs(&h, m);
-        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu %d %lld",
+        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu",
                     (unsigned long long)run->options.seed, (long long)m->lanes,
                     (long long)m->batch, m->compilation.levels, worker_all_threads(c),
-                    m->step.memory.total, all_tasks(c), (long long)batches);
+                    m->step.memory.total);
         add_text(&h, line);
         for (int k = 0; k < 2; k++)
             if (m->tree[k].g)
@@ -207,36 +111,35 @@ static tri_status digest(const struct worker *c, const tri_run *run, uint8_t out
 
 /* ---- making and joining the store ---- */
 
-static tri_status grow(const struct worker *c, const struct plan *p) {
+static tri_status grow(const struct worker *c) {
     off_t head = (off_t)crew_head_bytes();
     int failed;
-    do failed = posix_fallocate(c->fd, head, (off_t)p->end);
+    do failed = posix_fallocate(c->fd, head, (off_t)c->bytes);
     while (failed == EINTR);
     if (!failed) return TRI_OK;
     return base_fail(TRI_FAILED, "cannot get %.1f MiB of shared memory for the store: %s",
-                     (double)p->end / (1 << 20), strerror(failed));
+                     (double)c->bytes / (1 << 20), strerror(failed));
 }
 
-static tri_status map_store(const struct worker *c, size_t bytes) {
+static tri_status map_store(const struct worker *c) {
     off_t head = (off_t)crew_head_bytes();
-    void *at = mmap(c->base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->fd, head);
+    void *at = mmap(c->base, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, c->fd, head);
     return at != MAP_FAILED ? TRI_OK
                             : base_fail(TRI_FAILED, "cannot map the store: %s", strerror(errno));
 }
 
-static void name_items(const struct worker_executable *e, const struct machine *m, char *names) {
+static void name_items(const struct worker *c, const struct worker_executable *e,
+                       const struct machine *m) {
     for (int i = 0; named_program(m, i); i++)
-        for (size_t k = 0; k < named_program(m, i)->n_items; k++)
-            base_format(names + ((size_t)e->first_name[i] + k) * CREW_NAME, CREW_NAME, "%s",
+        for (int k = 0; k < (int)named_program(m, i)->n_items; k++)
+            base_format(worker_region(c, REGION_NAMES, e->first_name[i] + k), CREW_NAME, "%s",
                         named_program(m, i)->item[k].unit->node[0]->name);
 }
 
-static void describe_trees(struct worker *c, const tri_run *run, const struct plan *p) {
+static void describe_trees(struct worker *c, const tri_run *run) {
     struct crew_layout *l = &c->head->layout;
-    struct crew_board *all = (struct crew_board *)(c->base + p->boards), *next = all;
+    struct crew_board *all = worker_region(c, REGION_BOARDS, 0), *next = all;
     l->n_shapes = run->n_executables;
-    l->boards = p->boards;
-    for (int k = 0; k < 2; k++) l->tree[k].words = p->board[k];
     for (int i = 0; i < run->n_executables; i++) {
         const struct machine *m = &run->executable[i];
         l->shape[i].lanes = (int)m->lanes;
@@ -245,76 +148,52 @@ static void describe_trees(struct worker *c, const tri_run *run, const struct pl
             const struct tree *t = &m->tree[k];
             l->shape[i].tree[k].buckets = t->buckets.n;
             l->shape[i].tree[k].boards = (int)(next - all);
-            if (t->buckets.n) l->tree[k].nodes = t->nodes;
+            if (t->buckets.n) l->nodes[k] = t->nodes;
             for (int b = 0; b < t->buckets.n; b++) *next++ = tree_words(t, b);
         }
     }
 }
 
-static void describe_groups(struct worker *c, const struct machine *m, const struct plan *p) {
+static void describe(struct worker *c, const tri_run *run) {
     struct crew_layout *l = &c->head->layout;
-    l->seats = (int)mesh_seats(&m->compilation.strategies.mesh);
-    l->n_groups = m->replicas;
-    l->groups = p->groups;
-    l->group_bytes = p->group_bytes;
-    for (int i = 0; i < l->n_groups; i++) {
-        struct crew_group *g = crew_group(c->head, c->base, i).shared;
+    const struct machine *m = run->executable;
+    memcpy(l->region, c->region, sizeof l->region);
+    l->store_bytes = c->bytes;
+    l->lanes = (int)m->lanes;
+    if (m->compilation.stages) l->legs = m->compilation.legs;
+    l->seats = m->members > 1 ? (int)mesh_seats(&m->compilation.strategies.mesh) : 0;
+    l->batch = m->batch;
+    describe_trees(c, run);
+    for (int i = 0; i < m->replicas; i++) {
+        struct crew_group *g = worker_region(c, REGION_GROUPS, i);
         g->roles = m->members;
         g->executors = m->members * c->threads;
     }
 }
 
-static void describe(struct worker *c, const tri_run *run, const struct plan *p) {
-    struct crew_layout *l = &c->head->layout;
-    const struct machine *m = run->executable;
-    l->store_bytes = p->end;
-    l->lanes = (int)m->lanes;
-    if (m->compilation.stages) l->legs = m->compilation.legs;
-    l->batch = m->batch;
-    l->n_items = p->n_items;
-    describe_trees(c, run, p);
-    l->fills = p->fills;
-    l->n_fills = (int64_t)store_pieces(m->store);
-    describe_groups(c, m, p);
-    l->tasks = p->tasks;
-    l->n_tasks = all_tasks(c);
-    l->undo = p->undo;
-    l->undo_bytes = p->undo_bytes;
-    l->names = p->names;
-    l->audits = p->audits;
-    l->loads = p->loads;
-    l->n_loads = p->n_loads;
-    l->evaluation = p->evaluation;
-    l->n_batches = p->n_batches;
-    l->audit_roots = p->audit_roots;
-    l->audit_legs = m->tree[1].buckets.legs;
-    l->results = p->results;
-    l->n_results = m->n_outputs;
-}
-
-static tri_status make_store(struct worker *c, tri_run *run, const struct plan *p) {
-    tri_status status = map_store(c, p->end);
-    if (!status) numa_spread(c->base, p->end); /* of the mapping, before there are pages */
-    if (!status) status = grow(c, p);
+static tri_status make_store(struct worker *c, tri_run *run) {
+    tri_status status = map_store(c);
+    if (!status) numa_spread(c->base, c->bytes); /* of the mapping, before there are pages */
+    if (!status) status = grow(c);
     if (!status) status = digest(c, run, c->head->layout.digest);
     if (status) return status;
-    describe(c, run, p);
+    describe(c, run);
     for (int i = 0; i < run->n_executables; i++)
-        name_items(&c->executable[i], &run->executable[i], c->base + p->names);
+        name_items(c, &c->executable[i], &run->executable[i]);
     atomic_store(&c->head->layout.published, 1);
     crew_notify(c->head);
     return TRI_OK;
 }
 
-static tri_status check_store(const struct worker *c, const tri_run *run, const struct plan *p) {
+static tri_status check_store(const struct worker *c, const tri_run *run) {
     uint8_t own[32];
     tri_status status = digest(c, run, own);
     if (status) return status;
-    if (memcmp(own, c->head->layout.digest, sizeof own) || p->end != c->head->layout.store_bytes)
+    if (memcmp(own, c->head->layout.digest, sizeof own))
         return base_fail(TRI_USAGE, "worker %d has another network, seed or plan than the worker "
                          "that made the store: all workers must run the same program with the "
                          "same options", c->place);
-    return map_store(c, p->end);
+    return map_store(c);
 }
 
 static bool made_or_mine(void *arg) {
@@ -322,9 +201,9 @@ static bool made_or_mine(void *arg) {
     return atomic_load(&c->head->layout.published) || worker_reports(c);
 }
 
-static tri_status join_store(struct worker *c, tri_run *run, const struct plan *p) {
+static tri_status join_store(struct worker *c, tri_run *run) {
     crew_wait(c->head, made_or_mine, c, &c->context[0].shared->heartbeat);
-    return atomic_load(&c->head->layout.published) ? check_store(c, run, p) : make_store(c, run, p);
+    return atomic_load(&c->head->layout.published) ? check_store(c, run) : make_store(c, run);
 }
 
 struct filled {
@@ -338,9 +217,9 @@ static bool filled_or_free(void *arg) {
 }
 
 /* All workers write the initial values together, and those of a worker that died meanwhile. */
-static tri_status fill_store(struct worker *c, tri_run *run, const struct plan *p) {
+static tri_status fill_store(struct worker *c, tri_run *run) {
     struct store *s = run->executable->store;
-    struct filled f = {(claim_word *)(c->base + p->fills), (int)store_pieces(s), 0};
+    struct filled f = {worker_region(c, REGION_FILLS, 0), (int)c->region[REGION_FILLS].n, 0};
     while (!tasks_complete(f.word, 0, f.n, 1, &f.until)) {
         tri_status status = store_fill(s, run->options.seed, run->team, f.word, c->context->number);
         if (status) return status;
@@ -371,9 +250,9 @@ static tri_status check_memory(struct worker *c, const tri_run *run) {
 
 /* ---- settling ---- */
 
-/* first: the number of tasks of the executables before. */
-static tri_status make_tasks(struct worker *c, struct worker_executable *e, struct machine *m,
-                             int first) {
+static tri_status make_tasks(struct worker *c, struct worker_executable *e, struct machine *m) {
+    const struct sweep_guard guard = {m->finite.loss, m->store->block, m->store->bytes};
+    int64_t *first = &c->region[REGION_TASKS].n; /* the tasks of the executables before */
     e->copy = calloc((size_t)m->n_updates + 1, sizeof *e->copy);
     if (!e->copy) return base_no_memory("updates");
     for (int i = 0; i < m->n_updates; i++) {
@@ -383,39 +262,45 @@ static tri_status make_tasks(struct worker *c, struct worker_executable *e, stru
             .bytes = base_spec_bytes(&u->target->spec),
             .condition = u->condition < 0 ? NULL : program_value(&m->step, u->condition)};
     }
-    tri_status status = TRI_OK;
-    const struct sweep_guard guard = {m->finite.loss, m->store->block, m->store->bytes};
-    if (m->pre.g)
-        status = sweeps_make(&m->pre, NULL, 0, worker_all_threads(c), first, NULL, &e->sweeps[0]);
-    if (status) return status;
-    return sweeps_make(&m->step, e->copy, m->n_updates, worker_all_threads(c),
-                       first + e->sweeps[0].n_tasks, m->finite.gated ? &guard : NULL,
-                       &e->sweeps[1]);
+    for (int k = 0; k < 2; k++) {
+        struct program *p = k ? &m->step : &m->pre;
+        tri_status status = !p->g ? TRI_OK
+            : sweeps_make(p, k ? e->copy : NULL, k ? m->n_updates : 0, worker_all_threads(c),
+                          (int)*first, k && m->finite.gated ? &guard : NULL, &e->sweeps[k]);
+        if (status) return status;
+        *first += e->sweeps[k].n_tasks;
+        at_least(&c->region[REGION_UNDO], (e->sweeps[k].undo_bytes + 127) / 128 * 128);
+    }
+    return TRI_OK;
 }
 
 /* Reserves more addresses than the store can need, so that everything can be bound before the exact
  * size is known. */
-static tri_status place_executables(struct worker *c, tri_run *run, struct plan *p) {
+static tri_status place_executables(struct worker *c, tri_run *run) {
     struct machine *m = run->executable;
-    *p = make_plan(c, run);
-    c->reserved = 2 * p->end + ((size_t)4 << 30);
+    size_regions(c, run);
+    c->reserved = 2 * regions_place(c->region) + ((size_t)4 << 30);
     char *reserved = mmap(NULL, c->reserved, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED)
         return base_fail(TRI_FAILED, "cannot reserve %zu MiB of addresses for the store: %s; "
                          "`ulimit -v` shows the limit", c->reserved >> 20, strerror(errno));
     c->base = reserved;
-    bind(c, run, p, reserved);
-    tri_status status = store_place(m->store, reserved + p->store);
+    for (int i = 0; i < run->n_executables; i++) {
+        run->executable[i].shared = c->region;
+        run->executable[i].base = c->base;
+    }
+    tri_status status = store_place(m->store, worker_region(c, REGION_VALUES, 0));
     if (!status) status = machine_allocate(m, &run->options);
     if (!status) status = executables_settle(run);
     for (int i = 0; i < run->n_executables && !status; i++)
-        status = make_tasks(c, &c->executable[i], &run->executable[i], all_tasks(c));
+        status = make_tasks(c, &c->executable[i], &run->executable[i]);
     if (status) return status; /* m may have been freed */
-    plan_tasks(c, p);
-    CHECK(p->end <= c->reserved);
-    m->shared_bytes = p->end - m->store->bytes - tree_bytes(&m->tree[0]) - tree_bytes(&m->tree[1]) -
-                      m->replica_bytes * (size_t)m->replicas - m->carried_bytes;
+    m->shared_bytes = c->bytes = regions_place(c->region);
+    CHECK(c->bytes <= c->reserved);
+    for (int r = 0; r < REGIONS; r++)
+        if (region_rows[r].how & REGION_LINE)
+            m->shared_bytes -= c->region[r].bytes * (size_t)c->region[r].n;
     return TRI_OK;
 }
 
@@ -461,45 +346,40 @@ static tri_status check_audit(const struct worker *c, const struct machine *m) {
                      "mesh's %d seats; -n %d forms two", seats, seats, seats + 1);
 }
 
-static tri_status make_loader(const struct worker *c, tri_run *run, const struct plan *p) {
+static tri_status make_loader(const struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
     int rank = worker_rank(c);
     const struct loader_place place = {
-        .word = p->n_loads ? (claim_word *)(c->base + p->loads) : NULL,
+        .word = c->region[REGION_LOADS].n ? worker_region(c, REGION_LOADS, 0) : NULL,
         .queue = &h->data, .done = &h->course.committed, .ending = &h->course.ending,
         .owner = c->context->number, .from = rank < 0 ? 0 : rank, .of = h->size.most};
     return loader_make(run->loader, run, &place);
 }
 
-tri_status worker_measure(struct worker *c, tri_run *run) {
-    struct plan p;
-    return place_executables(c, run, &p);
-}
+tri_status worker_measure(struct worker *c, tri_run *run) { return place_executables(c, run); }
 
 tri_status worker_settle(struct worker *c, tri_run *run) {
     struct machine *m = run->executable;
-    struct plan p;
     if (m->n_scalars > CREW_MOST_SCALARS)
         return base_fail(TRI_USAGE, "the network has %d scalars; with several workers there can "
                          "be %d", m->n_scalars, CREW_MOST_SCALARS);
     tri_status status = check_audit(c, m);
-    if (!status) status = place_executables(c, run, &p);
+    if (!status) status = place_executables(c, run);
     if (!status) status = check_memory(c, run);
     if (!status) worker_attach(c, run->team); /* before any thread claims anything */
-    if (!status) status = join_store(c, run, &p);
-    if (!status) status = fill_store(c, run, &p);
+    if (!status) status = join_store(c, run);
+    if (!status) status = fill_store(c, run);
     if (status) return status;
     for (int i = 0; i < run->n_executables; i++) {
         struct tree *t = &run->executable[i].tree[1];
-        t->audit = c->head->size.audit > 0 ? crew_audit_word(c->head, c->base, 0, 0) : NULL;
+        t->audit = c->region[REGION_AUDITS].n ? worker_region(c, REGION_AUDITS, 0) : NULL;
         t->audit_lanes = c->head->layout.lanes;
         machine_touch(&run->executable[i]);
     }
     c->run = run;
     c->current = c->executable;
-    c->task = (claim_word *)(c->base + p.tasks);
     worker_evaluation_bind(c, run);
-    if (run->data) status = make_loader(c, run, &p);
+    if (run->data) status = make_loader(c, run);
     if (status) return status;
     if (worker_reports(c)) worker_redirect_output(c);
     if (worker_reports(c)) warn_idle(c, m);

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <sys/resource.h>
 
-#include "crew/layout.h"
 #include "run/checkpointer.h"
 #include "run/diverge.h"
 #include "run/executables.h"
@@ -129,7 +128,7 @@ static void run_step(struct worker *c, tri_run *run) {
     take_scalars(c, run);
     machine_copy_scalars(m, run->executable);
     machine_set_scalars(m);
-    machine_place_rows(m, c->shared.rows[c->step % 2]);
+    machine_place_rows(m, worker_region(c, REGION_ROWS, c->step % 2));
     if (run->data) machine_use_buffer(m, loader_buffer(run->loader, (int64_t)c->step));
     for (s.k = 0; s.k < 2 && !worker_over(c); s.k++) {
         if (s.k) run_sweeps(c, s, 0);
@@ -153,7 +152,7 @@ static void take_values(struct worker *c, tri_run *run) {
         step = atomic_load(&h->course.committed);
         before = atomic_load(&h->course.values[step % 2].step);
         worker_select_executable(c, run, step);
-        const double *value = crew_results(h, c->base, step);
+        const double *value = worker_region(c, REGION_RESULTS, step % 2);
         for (int i = 0; i < run->machine->n_outputs; i++)
             if (!run->machine->output[i].spec.shape.rank) run->machine->output[i].value = value[i];
         run->rate = h->course.values[step % 2].rate;
@@ -200,7 +199,7 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
 
 /* Spares take part if there are audits, which they make unless the workers form replicas. */
 static bool takes_part(const struct worker *c) {
-    return worker_rank(c) >= 0 || (c->head->size.audit > 0 && !c->head->layout.n_groups);
+    return worker_rank(c) >= 0 || (c->head->size.audit > 0 && !c->head->layout.seats);
 }
 
 static bool is_open(const struct worker *c) {
@@ -312,7 +311,8 @@ void worker_begin_at(struct worker *c, int64_t step) {
     atomic_store(&h->course.base, (uint64_t)step); /* first: see crew_begun */
     atomic_store(&h->course.committed, (uint64_t)step);
     atomic_store(&h->course.opened, (uint64_t)step);
-    for (int i = 0; i < h->layout.n_results; i++) crew_results(h, c->base, (uint64_t)step)[i] = NAN;
+    double *value = worker_region(c, REGION_RESULTS, step % 2);
+    for (int i = 0; i < c->run->executable->n_outputs; i++) value[i] = NAN;
     h->course.values[step % 2].loss = NAN;
     h->course.values[step % 2].skips = 0;
     atomic_store(&h->course.values[step % 2].step, (uint64_t)step); /* take_values waits for it */

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "crew/layout.h"
 #include "run/executables.h"
 #include "run/worker_inside.h"
 
@@ -12,7 +11,7 @@ static void commit(struct worker *c) {
     const struct machine *m = c->run->machine;
     struct crew_course *r = &c->head->course;
     int k = c->step % 2;
-    double *value = crew_results(c->head, c->base, c->step), loss = NAN;
+    double *value = worker_region(c, REGION_RESULTS, k), loss = NAN;
     const double until = c->head->asked.until_loss;
     atomic_store(&r->values[k].step, 0);
     for (int i = 0; i < m->n_outputs; i++) {
@@ -66,7 +65,7 @@ static bool sweep_changed(void *arg) {
     struct worker_stage *s = arg;
     const struct worker *c = s->c;
     const struct sweeps *all = &c->current->sweeps[s->k];
-    claim_word *word = c->task + all->first;
+    claim_word *word = worker_region(c, REGION_TASKS, all->first);
     uint32_t step = (uint32_t)c->step;
     int begin = sweep_begin(all, s->sweep), end = all->end[s->sweep];
     return worker_over(c) || tasks_complete(word, begin, end, step, &s->from) ||
@@ -102,8 +101,8 @@ bool worker_is_between(const struct worker *c) {
     if (opened == atomic_load(&c->head->course.committed)) return true; /* or no step is open yet */
     const struct machine *m = executables_at(c->run, (int64_t)opened);
     const struct sweeps *update = &c->executable[m - c->run->executable].sweeps[1];
-    return tasks_untouched(c->task + update->first, update->guarded, update->n_tasks,
-                           (uint32_t)opened);
+    return tasks_untouched(worker_region(c, REGION_TASKS, update->first), update->guarded,
+                           update->n_tasks, (uint32_t)opened);
 }
 
 void worker_run_sweeps(void *arg, int thread) {
@@ -115,9 +114,9 @@ void worker_run_sweeps(void *arg, int thread) {
                                .thread = c->context[thread].number,
                                .rank = worker_rank(c) * c->threads + thread,
                                .ranks = worker_size(c) * c->threads,
-                               .word = c->task + all->first,
+                               .word = worker_region(c, REGION_TASKS, all->first),
                                .first = all->first,
-                               .undo = crew_undo(c->head, c->base, c->context[thread].number),
+                               .undo = worker_region(c, REGION_UNDO, c->context[thread].number),
                                .base = c->base};
     s.step.fault = &fault;
     s.context = &c->context[thread];

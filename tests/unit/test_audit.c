@@ -5,7 +5,6 @@
  * parameters. */
 #include "model.h"
 
-#include "crew/layout.h"
 #include "run/worker_inside.h"
 
 static void *value_of(void);
@@ -38,7 +37,7 @@ struct process {
 struct state {
     struct world w;
     claim_word node[MOST_LANES];
-    claim_word audits[MOST_LANES]; /* as crew/layout.h has them: words, then checksums */
+    claim_word audits[MOST_LANES]; /* regions: words, then checksums */
     uint64_t sums[MOST_PROCESSES * MOST_LANES];
     struct process process[MOST_PROCESSES + 1];
     int ready; /* a bit for each process that the others count on */
@@ -73,7 +72,6 @@ static struct worker *worker_of(struct state *w, int who) {
     static struct worker c;
     head.size.places = head.size.place_threads = given.processes;
     head.size.audit = 1;
-    head.layout.audit_roots = head.layout.audit_legs = 1;
     head.layout.lanes = MOST_LANES;
     for (int i = 0; i < given.processes; i++)
         atomic_store(&head.worker[i].state, w->ready >> i & 1 ? CREW_READY : CREW_EMPTY);
@@ -85,7 +83,10 @@ static struct worker *worker_of(struct state *w, int who) {
                                          .bucket = &bucket};
     context->number = who;
     c = (struct worker){.head = &head, .place = who, .threads = 1, .base = (char *)w->audits,
-                        .context = context, .run = &run, .step = (uint64_t)w->process[who].step};
+                        .context = context, .run = &run, .step = (uint64_t)w->process[who].step,
+                        .region = {[REGION_AUDITS] = {0, sizeof(claim_word), MOST_LANES},
+                                   [REGION_AUDIT_SUMS] = {sizeof w->audits, sizeof(uint64_t),
+                                                          MOST_PROCESSES * MOST_LANES}}};
     return &c;
 }
 
