@@ -62,9 +62,9 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     line(t, "optimizer state", b.optimizer);
     line(t, "arena: activations, gradients, scratch", b.arena);
     if (b.replicas) line(t, "replicas' arenas: the same, of workers that share a lane", b.replicas);
-    line(t, b.partials && m->lanes == 1
-                ? "gradients, all kept until the update, since a worker may die before"
-                : "partial sums of lanes", b.partials);
+    line(t, !b.partials || m->lanes > 1 ? "partial sums of lanes"
+            : size ? "gradients, all kept until the update, since a worker may die before"
+                   : "gradients, all kept until the update", b.partials);
     if (b.handed) line(t, "kept between the legs of the pipeline", b.handed);
     line(t, "computed before the lanes: casts, packed weights", b.carried);
     line(t, size ? "outputs" : "data: inputs of two steps, and outputs", b.data);

@@ -48,17 +48,17 @@ static struct claim look(struct board *b, uint32_t step, int node) {
     return claim_look(&b->node[node], step);
 }
 
-static bool try_claim(struct board *b, uint32_t step, int thread, int node) {
+bool board_claim(struct board *b, uint32_t step, int thread, int node) {
     struct claim c = look(b, step, node);
     return c.state == CLAIM_FREE && claim_try(&b->node[node], &c, thread);
 }
 
-static bool is_free(struct board *b, uint32_t step, int node) {
+bool board_is_free(struct board *b, uint32_t step, int node) {
     return look(b, step, node).state == CLAIM_FREE;
 }
 
 /* Once a later step has begun, everything of this one is done. */
-static bool is_done(struct board *b, uint32_t step, int node) {
+bool board_is_done(struct board *b, uint32_t step, int node) {
     enum claim_state s = look(b, step, node).state;
     return s == CLAIM_DONE || s == CLAIM_PASSED;
 }
@@ -84,7 +84,7 @@ static int first_left(struct board *b, uint32_t step, enum part part, bool *fail
     int i = begin + (int)(over & (failed_bit - 1));
     for (; i < end; i++, over++) {
         bool fails = part == LANES && look(b, step, i).state == CLAIM_FAILED;
-        if (!fails && !is_done(b, step, i) && (part == LANES || is_made(b, i))) break;
+        if (!fails && !board_is_done(b, step, i) && (part == LANES || is_made(b, i))) break;
         if (fails) over |= failed_bit;
     }
     if (over != before) atomic_store_explicit(&b->over[part], over, memory_order_release);
@@ -121,7 +121,7 @@ int board_claim_lane(struct board *b, uint32_t step, int thread) {
             if (kind == OWN && !has_begun(b, step, thread, first, end)) continue;
             if (kind == IDLE && in_flight(b, step, first, end)) continue;
             for (int i = first; i < end; i++)
-                if (try_claim(b, step, thread, i)) return i;
+                if (board_claim(b, step, thread, i)) return i;
         }
     return -1;
 }
@@ -130,20 +130,20 @@ int board_left(struct board *b, uint32_t step, int most) {
     bool failed;
     int left = 0;
     for (int i = first_left(b, step, LANES, &failed); i < b->tree->lanes && left < most; i++)
-        left += is_free(b, step, i);
+        left += board_is_free(b, step, i);
     return left;
 }
 
 static bool is_orphan(struct board *b, uint32_t step, int node) {
     const struct lane_node *n = &b->tree->node[node];
-    return is_made(b, node) && is_free(b, step, node) && is_done(b, step, n->left) &&
-           is_done(b, step, n->right);
+    return is_made(b, node) && board_is_free(b, step, node) && board_is_done(b, step, n->left) &&
+           board_is_done(b, step, n->right);
 }
 
 int board_orphan(struct board *b, uint32_t step, int thread) {
     bool failed;
     for (int i = first_left(b, step, SUMS, &failed); i < b->tree->n_nodes; i++)
-        if (is_orphan(b, step, i) && try_claim(b, step, thread, i)) return i;
+        if (is_orphan(b, step, i) && board_claim(b, step, thread, i)) return i;
     return -1;
 }
 
@@ -156,8 +156,8 @@ bool board_has_orphan(struct board *b, uint32_t step) {
 
 int board_meet(struct board *b, uint32_t step, int thread, int node) {
     const struct lane_node *n = &b->tree->node[node];
-    if (n->top >= 0 || !is_done(b, step, n->sibling)) return -1;
-    return try_claim(b, step, thread, n->parent) ? n->parent : -1;
+    if (n->top >= 0 || !board_is_done(b, step, n->sibling)) return -1;
+    return board_claim(b, step, thread, n->parent) ? n->parent : -1;
 }
 
 /* ---- slots ---- */
@@ -241,7 +241,7 @@ static void release_operand(struct board *b, uint32_t step, int node) {
 
 void board_let_go(struct board *b, uint32_t step, struct board *const *reader, int n) {
     for (int lane = 0; lane < b->tree->lanes; lane++) {
-        bool over = is_done(b, step, lane);
+        bool over = board_is_done(b, step, lane);
         for (int i = 0; i < n && over; i++) over = board_is_over(reader[i], step, lane);
         if (over) release_operand(b, step, lane);
     }
@@ -276,19 +276,12 @@ void board_fail(struct board *b, uint32_t step, int thread, int node) {
 
 /* ---- looking ---- */
 
-bool board_is_free(struct board *b, uint32_t step, int lane) { return is_free(b, step, lane); }
-bool board_is_done(struct board *b, uint32_t step, int lane) { return is_done(b, step, lane); }
-
 bool board_has_failed(struct board *b, uint32_t step, int lane) {
     return look(b, step, lane).state == CLAIM_FAILED;
 }
 
 bool board_is_over(struct board *b, uint32_t step, int lane) {
-    return is_done(b, step, lane) || board_has_failed(b, step, lane);
-}
-
-bool board_claim(struct board *b, uint32_t step, int thread, int lane) {
-    return try_claim(b, step, thread, lane);
+    return board_is_done(b, step, lane) || board_has_failed(b, step, lane);
 }
 
 bool board_lost(struct board *b, uint32_t step, int thread, int node) {
@@ -333,7 +326,7 @@ static void recover_slot(struct board *b, uint32_t step, int slot, int dead) {
     bool published = is_result(&node, slot, &held);
     int own = held.value - b->first; /* not one of the tree's: it is of a step of another shape */
     int parent = own >= 0 && own < b->tree->n_nodes ? b->tree->node[own].parent : -1;
-    bool used_up = published && parent >= 0 && held.step == step && is_done(b, step, parent);
+    bool used_up = published && parent >= 0 && held.step == step && board_is_done(b, step, parent);
     if (published ? used_up : held.owner == dead) release(b, slot, &held);
 }
 
