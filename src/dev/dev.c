@@ -69,11 +69,12 @@ const char *dev_row_refuses(const struct dev_row *r, const tri_node *n) {
 
 static size_t huge_pages(size_t bytes) { return (bytes + HUGE - 1) / HUGE * HUGE; }
 
-/* Maps one huge page more than needed and cuts it to the boundary. */
+/* Maps one huge page more than needed and cuts it to the boundary. Nothing is reserved: a plan that
+ * is only printed may need more than there is, and a run's need has been checked (budget.h). */
 static void *map_large(size_t bytes) {
     size_t wanted = huge_pages(bytes);
-    char *all = mmap(NULL, wanted + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                     0);
+    char *all = mmap(NULL, wanted + HUGE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED) return NULL;
     size_t before = (HUGE - (uintptr_t)all % HUGE) % HUGE;
     if (before) munmap(all, before);
