@@ -46,6 +46,11 @@ void wait_wake(wait_queue *b) {
     base_futex_wake(b);
 }
 
+void wait_wake_after_death(wait_queue *b) {
+    atomic_fetch_or(b, 1);
+    wait_wake(b);
+}
+
 static bool has_changed(wait_queue *b, uint32_t *seen) {
     const uint32_t before = *seen;
     *seen = atomic_load(b);

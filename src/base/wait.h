@@ -36,6 +36,8 @@ extern bool (*wait_loses)(void);
 
 /* To be called after every change that a thread may wait for: all check their conditions again. */
 void wait_wake(wait_queue *b);
+/* The same after a death: the dead thread may have cleared bit 0 and woken nobody. */
+void wait_wake_after_death(wait_queue *b);
 /* Waits until the condition holds: spins, then yields, then sleeps. The condition is also checked
  * at time `when` of base_now, once the thread no longer spins, and then every millisecond
  * (INT64_MAX: only after a change). heartbeat (nullable) grows with each sleep. */

@@ -20,13 +20,14 @@
 
 /* ---- reading the run ---- */
 
-/* An operator counts from the look that saw it first. */
+/* An operator counts from the look that saw it first; at the first look of all, from the beginning
+ * of its lane. */
 static void time_operators(const struct top *t, struct look_view *v) {
     const struct look_view *before = t->looks ? &t->view[(t->looks - 1) % TOP_LOOKS] : NULL;
     for (int i = 0; i < v->places; i++) {
         struct look_worker *w = &v->worker[i];
         bool same = before && i < before->places && before->worker[i].heartbeat == w->heartbeat;
-        if (w->item >= 0) w->since = same ? before->worker[i].since : v->now;
+        if (before && w->item >= 0) w->since = same ? before->worker[i].since : v->now;
     }
 }
 

@@ -50,6 +50,11 @@ bool crew_begun(const struct crew_head *h) {
 
 void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
+void crew_notify_end(struct crew_head *h) {
+    crew_notify(h);
+    wait_wake(&h->data);
+}
+
 int crew_group_of(const struct crew_head *h, int place) {
     int rank = atomic_load(&h->worker[place].rank), ranks = atomic_load(&h->workers.ranks);
     int seats = h->layout.seats;

@@ -20,7 +20,7 @@
 #include "crew/regions.h"
 #include "plan/legs.h"
 
-#define CREW_MAGIC 0x49574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x32574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -79,9 +79,8 @@ struct crew_thread {
     atomic_int held;                             /* life is locked: losing it means death */
     atomic_int tid;                              /* the kernel's number; 0: not known yet */
     _Atomic uint64_t heartbeat;                  /* grows while the thread makes progress */
-    _Atomic int64_t since;                       /* when it began what it is doing: all operators
-                                                  * of a lane, and its tasks in a sweep, count
-                                                  * as one */
+    /* When it began what it is doing: the operators of a lane, or its tasks of a sweep, are one. */
+    _Atomic int64_t since;
     atomic_int at;                               /* enum crew_at */
     atomic_int lane;                             /* or a batch, or a callback; -1: none */
     atomic_int leg;                              /* of the lane; -1: the lane is one piece */
@@ -323,6 +322,8 @@ bool crew_begun(const struct crew_head *h);
 
 /* Wakes all threads that wait for a change of the head. */
 void crew_notify(struct crew_head *h);
+/* Also those that wait for samples: the step or the run has ended. */
+void crew_notify_end(struct crew_head *h);
 /* Whether the threads of all workers exceed the cores. If so, waiting threads do not spin. */
 bool crew_crowded(const struct crew_head *h);
 /* Waits until the condition holds; see wait_until. Meanwhile *heartbeat (nullable) grows, so that

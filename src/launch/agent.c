@@ -121,8 +121,7 @@ static void end_without_samples(struct agent *a) {
             continue;
         agent_print(a, "no samples arrived for step %llu, which worker %d waits for: the run ends "
                     "without it", (unsigned long long)atomic_load(&h->course.opened), place);
-        crew_notify(h);
-        wait_wake(&h->data);
+        crew_notify_end(h);
     }
 }
 

@@ -202,7 +202,7 @@ static void recover(struct agent *a, int place) {
     a->died |= crew_begun(h);
     if (crew_begun(h)) replace(a, place); /* else see restart_before_first_step */
     atomic_fetch_add(&h->workers.epoch, 1);
-    crew_notify(a->head);
+    wait_wake_after_death(&h->event);
     double after = p->died ? (double)(base_now() - p->died) / 1e6 : 0;
     log_event(&a->log, LOG_WARNING, "death", "worker=%d pid=%d recovered_ms=%g text=%s", place,
               (int)p->pid, after, p->identity + p->activity);

@@ -110,7 +110,7 @@ void recovery_of(struct recovery *r, int place) {
 
 void recovery_of_samples(struct recovery *r, int place) {
     forget(r, REGION_BY_READER, place * r->head->size.threads);
-    wait_wake(&r->head->data);
+    wait_wake_after_death(&r->head->data);
 }
 
 static bool is_item(const struct recovery *r, int item) {

@@ -10,8 +10,8 @@
 
 #define NEVER 1e18
 #define SLOWER 20 /* times the longest time of the operator so far */
-#define LOOKS 20  /* checks per stall timeout */
-#define LONGEST 4 /* intervals between two checks; in a longer time the agent was suspended */
+#define LOOKS (2 * SLOWER) /* checks per stall timeout: two for a time that counts, see learn */
+#define LONGEST 8 /* intervals between two checks; in a longer time the agent was suspended */
 
 static double time_limit(const struct agent *a, const struct crew_thread *h, bool *kills) {
     const struct launch *l = a->launch;
@@ -117,35 +117,40 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     agent_kill(a, place);
 }
 
-/* The operator was at work at several looks, and no longer is. Its time is known to within the time
- * between two looks, so shorter ones need no time. */
-static void learn(struct agent *a, const struct seen *s) {
+/* The operator was at work at several looks, and no longer is. It took at most a look longer at
+ * each end. One that was at work at a single look took less than two of them, so that SLOWER times
+ * its time is less than the stall timeout. */
+static void learn(struct agent *a, const struct seen *s, double look) {
     double *slowest = recovery_slowest(&a->recovery, s->item);
-    double took = s->still + a->launch->stall_timeout / LOOKS;
+    double took = s->still + 2 * look;
     if (slowest && s->still > 0 && took > *slowest) *slowest = took;
 }
 
-static void check_thread(struct agent *a, int place, int thread) {
+/* look: seconds since the last one. */
+static void check_thread(struct agent *a, int place, int thread, double look) {
     struct crew_thread *t = &a->head->thread[place * a->head->size.threads + thread];
     struct seen *s = &a->process[place].seen[thread];
     uint64_t heartbeat = atomic_load(&t->heartbeat);
+    int item = atomic_load(&t->item);
     bool kills;
+    const double limit = time_limit(a, t, &kills);
     if (heartbeat != s->heartbeat) {
-        learn(a, s);
+        learn(a, s, look);
         s->heartbeat = heartbeat;
         s->still = 0;
         s->warned = s->stopped = false;
         return;
     }
+    if (atomic_load(&t->heartbeat) != heartbeat) return; /* item and limit may be the next one's */
     s->still += s->passed;
-    s->item = atomic_load(&t->item);
+    s->item = item;
     /* T: stopped by SIGSTOP or the like, but not by a debugger. No activity excuses that. */
     if (!thread && !s->stopped && s->still > a->launch->stall_timeout && s->state == 'T') {
         s->stopped = s->warned = true;
         stalled(a, place, thread, s->still, true);
         return;
     }
-    if (s->warned || s->still <= time_limit(a, t, &kills)) return;
+    if (s->warned || s->still <= limit) return;
     s->warned = true;
     stalled(a, place, thread, s->still, kills);
 }
@@ -162,7 +167,7 @@ void agent_check_progress(struct agent *a) {
         if (!a->process[i].pid || a->process[i].dead) continue;
         measure_threads(a, i, passed);
         for (int t = 0; t < h->size.threads; t++)
-            if (a->process[i].seen[t].state) check_thread(a, i, t);
+            if (a->process[i].seen[t].state) check_thread(a, i, t, passed);
     }
     agent_check_standstill(a, passed);
 }

@@ -101,7 +101,7 @@ static void attach_other(void *arg, int thread) {
     struct worker *c = arg;
     if (!thread) return; /* attached in worker_join */
     attach_thread(c, thread);
-    atomic_store(&c->context[thread].shared->at, CREW_AT_REST);
+    worker_note(&c->context[thread], CREW_AT_REST, -1, -1);
 }
 
 /* The thread ends without having died. */

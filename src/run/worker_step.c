@@ -18,10 +18,11 @@
 
 static void begin_activity(struct thread_context *me, const struct noted *is) {
     struct crew_thread *t = me->shared;
-    const int at = is->at, stages = me->worker->head->layout.legs.stages;
+    const int at = is->at;
     bool in_lane =
         is->lane >= 0 && (at == CREW_AT_LANE || at == CREW_AT_DATA || at == CREW_AT_SUM);
-    int leg = in_lane && me->k == 1 && stages ? worker_leg(me->worker, is->leg) : -1;
+    bool in_leg = in_lane && me->k == 1 && me->worker->head->layout.legs.stages;
+    int leg = in_leg ? worker_leg(me->worker, is->leg) : -1;
     me->noted = *is;
     me->began = base_now();
     atomic_store_explicit(&t->since, me->began, memory_order_relaxed);
@@ -79,8 +80,7 @@ void worker_fail(const struct worker *c, const char *text) {
         return;
     base_format(h->course.failure, sizeof h->course.failure, "%s", text);
     atomic_compare_exchange_strong(&h->course.ending, &runs, CREW_FAILED);
-    crew_notify(h);
-    wait_wake(&h->data);
+    crew_notify_end(h);
 }
 
 void worker_fail_step(const struct worker *c, const char *text) {
@@ -96,8 +96,7 @@ static void commit_step(struct worker *c) {
     if (atomic_load(&c->head->course.ending)) return;
     atomic_store(&c->head->course.committed_at, base_now());
     if (!atomic_compare_exchange_strong(&c->head->course.committed, &before, c->step)) return;
-    crew_notify(c->head);
-    wait_wake(&c->head->data);
+    crew_notify_end(c->head);
 }
 
 #define FEW_TASKS 32 /* one thread does them before others would have woken up */
@@ -219,8 +218,7 @@ static bool something_to_do(void *arg) {
 static void end_run(struct worker *c, enum crew_ending how) {
     int none = CREW_RUNS;
     atomic_compare_exchange_strong(&c->head->course.ending, &none, (int)how);
-    crew_notify(c->head);
-    wait_wake(&c->head->data);
+    crew_notify_end(c->head);
 }
 
 /* Opens the next step, or ends the run. For the reporter, between two steps. False: the run

@@ -98,7 +98,7 @@ def hangs(mode, *more, processes=0):
 
 def slow_operator():
     """An operator may take 20 times as long as it has taken, among others that take no time."""
-    first, then, timeout = (1.7, 30, 2) if SLOW else (0.4, 3, 0.5)
+    first, then, timeout = (1.7, 30, 2) if SLOW else (0.2, 3, 0.5)
     words = [HANG, "--steps", "10", "--quiet"]
     plain = done(end(start(*words[1:], program=HANG)))
     naps = {"TEST_NAPS": f"{first},{then}"}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The lane board under real threads: they compute, die after writes and are recovered from, at
- * random; the model checker of test_board.c tries all orders of smaller sizes. Steps are of one
- * shape, or of two that take turns, with a board for each bucket. SLOW=1 takes longer. */
+ * random; the model checker of test_board.c tries all orders of smaller sizes, with boards that
+ * remember nothing of earlier looks. Steps are of one shape, or of two that take turns, with a
+ * board for each bucket. SLOW=1 takes longer. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -310,6 +311,29 @@ static void a_thread_finishes_its_chunk(void **state) {
     lane_tree_free(&c.tree[0]);
 }
 
+/* Looks begin where something is left; the lane that failed is behind that. */
+static void a_failed_lane_is_remembered(void **state) {
+    struct crew c = {.buckets = 1, .threads = 2};
+    void *memory = make_boards(&c, (const int[SHAPES]){8, 0}, 1);
+    struct board *b = c.board[0];
+    (void)state;
+    for (int lane = 0, failed; lane < 8; lane++) {
+        assert_int_equal(board_claim_lane(b, 1, 0), lane);
+        if (lane == 2 || lane == 5) board_fail(b, 1, 0, lane);
+        else assert_true(board_publish(b, 1, 0, lane, board_take(b, 1, 0, lane)));
+        assert_int_equal(board_left(b, 1, 8), 7 - lane);
+        for (int look = 0; look < 2; look++) {
+            assert_false(board_complete(b, 1, &failed));
+            assert_int_equal(failed, lane < 7 ? -1 : 2);
+        }
+        assert_false(board_complete(b, 2, &failed));
+        assert_int_equal(failed, -1);
+    }
+    free(memory);
+    free(c.value);
+    lane_tree_free(&c.tree[0]);
+}
+
 /* How many words the look accesses. */
 #define COST(look) (accesses = 0, (void)(look), accesses)
 
@@ -324,11 +348,8 @@ static void looks(void **state) {
         struct board *b = c.board[0];
         for (int lane = 0; lane < b->tree->lanes - 2; lane++) {
             assert_int_equal(board_claim_lane(b, 1, 0), lane);
-            int slot = board_take(b, 1, 0, lane);
-            for (int node = lane; node >= 0; slot = node < 0 ? -1 : board_take(b, 1, 0, node)) {
-                assert_true(board_publish(b, 1, 0, node, slot));
-                node = board_meet(b, 1, 0, node);
-            }
+            for (int node = lane; node >= 0; node = board_meet(b, 1, 0, node))
+                assert_true(board_publish(b, 1, 0, node, board_take(b, 1, 0, node)));
         }
         assert_true(board_claim_lane(b, 1, 0) >= 0);
         assert_int_equal(board_left(b, 1, 2), 1);
@@ -347,6 +368,7 @@ static void looks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(threads), cmocka_unit_test(looks),
+                                       cmocka_unit_test(a_failed_lane_is_remembered),
                                        cmocka_unit_test(a_thread_finishes_its_chunk)};
     return cmocka_run_group_tests_name("board_threads", tests, NULL, NULL);
 }

@@ -18,9 +18,11 @@
 /* Beside those of the library. */
 #define wait_late own_late
 #define wait_wake own_wait_wake
+#define wait_wake_after_death own_wait_wake_after_death
 #define wait_until own_wait_until
 #include "base/wait.h"
 
+#define MENDED (-1)
 enum place { AT_SPIN, AT_YIELD, AT_LOOK, AT_SLEEP };
 
 static struct {
@@ -33,7 +35,7 @@ static struct {
         enum place at;
         int number; /* the first is 1 */
         bool holds; /* from then on */
-        bool counts;
+        int counts; /* changes; MENDED: one after a death that woke nobody */
         int64_t passes; /* nanoseconds, each time */
     } *step;
     int steps;
@@ -46,7 +48,10 @@ static void turn(enum place at, int number) {
         w.now += s->passes;
         if (s->number != number) continue;
         w.holds |= s->holds;
-        if (s->counts) wait_wake(&w.queue);
+        for (int n = 0; n < s->counts; n++) wait_wake(&w.queue);
+        if (s->counts != MENDED) continue;
+        atomic_store(&w.queue, (w.queue + 2) & ~1U); /* by the dead thread */
+        wait_wake_after_death(&w.queue);
     }
 }
 
@@ -101,22 +106,26 @@ static const struct row {
     int looks, sleeps, returns, wakes;
 } rows[] = {
     {"no change while it spins and yields: a look, and one before the sleep", WAIT_TOGETHER, NEVER,
-     {{AT_YIELD, 0, .passes = 1000}, {AT_SLEEP, 1, .holds = true, .counts = true}}, 3, 1, 0, 1},
+     {{AT_YIELD, 0, .passes = 1000}, {AT_SLEEP, 1, .holds = true, .counts = 1}}, 3, 1, 0, 1},
     {"spinning: a look after each change", WAIT_APART, NEVER,
-     {{AT_SPIN, 7, .counts = true}, {AT_SPIN, 9, .counts = true},
-      {AT_SPIN, 1999, .holds = true, .counts = true}}, 4, 0, 0, 0},
+     {{AT_SPIN, 7, .counts = 1}, {AT_SPIN, 9, .counts = 1},
+      {AT_SPIN, 1999, .holds = true, .counts = 1}}, 4, 0, 0, 0},
     {"yielding: a look after each change", WAIT_APART, NEVER,
-     {{AT_YIELD, 2, .counts = true}, {AT_YIELD, 5, .holds = true, .counts = true}}, 3, 0, 0, 0},
+     {{AT_YIELD, 2, .counts = 1}, {AT_YIELD, 5, .holds = true, .counts = 1}}, 3, 0, 0, 0},
     {"a change after a look is not missed", WAIT_APART, NEVER,
-     {{AT_LOOK, 1, .holds = true, .counts = true}}, 2, 0, 0, 0},
+     {{AT_LOOK, 1, .holds = true, .counts = 1}}, 2, 0, 0, 0},
     {"nor a change between the last look and the sleep", WAIT_CROWDED, NEVER,
-     {{AT_LOOK, 2, .holds = true, .counts = true}}, 3, 1, 1, 1},
+     {{AT_LOOK, 2, .holds = true, .counts = 1}}, 3, 1, 1, 1},
     {"a thread that died before its count: the count of its recovery", WAIT_APART, NEVER,
-     {{AT_SPIN, 3, .holds = true}, {AT_YIELD, 4, .counts = true}}, 2, 0, 0, 0},
+     {{AT_SPIN, 3, .holds = true}, {AT_YIELD, 4, .counts = 1}}, 2, 0, 0, 0},
     {"or, without one, the end of a sleep", WAIT_CROWDED, NEVER,
      {{AT_SLEEP, 2, .holds = true}}, 4, 2, 0, 0},
+    {"two changes at once", WAIT_CROWDED, NEVER,
+     {{AT_SLEEP, 1, .holds = true, .counts = 2}}, 3, 1, 0, 1},
+    {"a thread that died before it woke others", WAIT_CROWDED, NEVER,
+     {{AT_SLEEP, 1, .holds = true, .counts = MENDED}}, 3, 1, 0, 1},
     {"the count of a thread that is late means nothing", WAIT_CROWDED, NEVER,
-     {{AT_SLEEP, 1, .counts = true}, {AT_SLEEP, 2, .holds = true, .counts = true}}, 4, 2, 0, 2},
+     {{AT_SLEEP, 1, .counts = 1}, {AT_SLEEP, 2, .holds = true, .counts = 1}}, 4, 2, 0, 2},
     {"the time asked for, while it yields", WAIT_APART, MS / 2,
      {{AT_YIELD, 3, .holds = true, .passes = MS / 5}}, 2, 0, 0, 0},
     {"then each millisecond, asleep", WAIT_CROWDED, MS / 2,
