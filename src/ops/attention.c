@@ -199,7 +199,7 @@ static tri_tensor *derivative(const char *op, const tri_node *n, tri_tensor *dy)
     int n_attrs = n->entry->n_attrs;
     memcpy(in + ATTENTION_BEFORE, n->in, sizeof *in * (size_t)n->n_in);
     memcpy(attr, n->attr, sizeof *attr * (size_t)n_attrs);
-    attr[n_attrs - 1] = (tri_attr)AT("key", node_key(n)); /* the last in ATTENTION */
+    attr[n_attrs - 1] = (tri_attr)AT("key", node_key(n)); /* the last in ATTENTION_ROW */
     return graph_apply(n->graph, op, ATTENTION_BEFORE + n->n_in, in, n_attrs, attr);
 }
 
@@ -259,15 +259,9 @@ const tri_op op_attention = {
     .name = "attention",
     .inputs = 1,
     .inputs_max = 4,
-    .attributes = ATTENTION,
     .infer = infer,
     .gradient = gradient,
-    .factor_fn = factors,
-    .names = ATTENTION_NAMES,
-    .follows = ATTENTION_FOLLOWS,
-    .flops = flops,
-    .precision = TRI_PRECISION_LOW,
-    .random = true,
+    ATTENTION_ROW,
     .examples = EXAMPLES(
         "f32[2,2,3,4], f32[2,2,5,4], f32[2,2,5,3] {scale=0.5}",
         "f32[2,3,4], f32[2,3,4], f32[2,3,6] {head=2, scale=0.7, causal=1}",

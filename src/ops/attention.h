@@ -46,14 +46,17 @@ static inline uint64_t attention_draw(const tri_call *c, const struct attention 
 
 /* ---- for the rows ---- */
 
-/* key: key of dropout's random numbers; gradients use that of the forward node. samples_all and
- * heads_all are 0 where the node has all of them. */
-#define ATTENTION                                                                  \
-    "head:int=0 scale:float causal:int=0 dropout:float=0 training:int=1 "          \
-    "sample_first:int=0 samples_all:int=0 head_first:int=0 heads_all:int=0 key:text="
-#define ATTENTION_FOLLOWS \
-    "sample_first=begin:b samples_all=extent:b head_first=begin:h heads_all=extent:h"
-#define ATTENTION_NAMES "b:batch h:heads s:seq t:keys d:size e:value_size x:three"
+/* What the rows of attention and its gradients share; each file has its own factors and flops. key:
+ * of dropout's random numbers; gradients use that of the forward node. samples_all and heads_all
+ * are 0 where the node has all of them. */
+#define ATTENTION_ROW \
+    .attributes = "head:int=0 scale:float causal:int=0 dropout:float=0 training:int=1 " \
+                  "sample_first:int=0 samples_all:int=0 head_first:int=0 heads_all:int=0 " \
+                  "key:text=", \
+    .follows = "sample_first=begin:b samples_all=extent:b head_first=begin:h heads_all=extent:h", \
+    .names = "b:batch h:heads s:seq t:keys d:size e:value_size x:three", .factor_fn = factors, \
+    .flops = flops, .precision = TRI_PRECISION_LOW, .random = true
+
 #define ATTENTION_BEFORE 3 /* inputs of the gradients before q: dy, y, lse */
 
 /* Checks q, k, v and mask, and dy, y and lse before them. */

@@ -26,15 +26,9 @@ const tri_op op_attention_dx = {
     .name = "attention_dx",
     .inputs = 4,
     .inputs_max = 7,
-    .attributes = ATTENTION,
     .infer = infer,
     .gradient = tri_grad_refused,
-    .factor_fn = factors,
-    .names = ATTENTION_NAMES,
-    .follows = ATTENTION_FOLLOWS,
-    .flops = flops,
-    .precision = TRI_PRECISION_LOW,
-    .random = true,
+    ATTENTION_ROW,
     .examples = EXAMPLES(
         "f32[2,2,3,3], f32[2,2,3,3], f32[2,2,3]@1:2, f32[2,2,3,4], f32[2,2,5,4], f32[2,2,5,3] "
         "{scale=0.5}",

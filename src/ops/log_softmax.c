@@ -18,17 +18,9 @@ static bool split_form(const tri_node *n, tri_tensor **out) {
 
 const tri_op op_log_softmax = {
     .name = "log_softmax",
-    .inputs = 1,
-    .attributes = "axis:int",
-    .infer = softmax_infer,
+    SOFTMAX_ROW,
     .gradient = gradient,
-    .factor_fn = softmax_factors,
     .split_form = split_form,
-    .flops = softmax_flops,
-    .precision = TRI_PRECISION_WIDE,
-    .examples = EXAMPLES("f32[3,5]@-3:3 {axis=1}", "f32[2,4,3]@-3:3 {axis=1}",
-                         "f32[2,3,4]@-3:3 {axis=-3}", "f32[7] {axis=0}", "f32[2,1] {axis=1}",
-                         "f32[2,37]@-90:90 {axis=1}", "bf16[2,5] {axis=1}"),
 };
 
 tri_tensor *tri_log_softmax(tri_tensor *x, int axis) {
