@@ -24,7 +24,8 @@ struct trial {
 };
 
 static tri_status read_list(const char *list, struct trial *t, int *n) {
-    for (*n = 0; *list && *n < MOST; list += *list == ',') {
+    for (*n = 0; *list; list += *list == ',') {
+        if (*n == MOST) return base_fail(TRI_USAGE, "-n: at most %d numbers of workers", MOST);
         char *end;
         long workers = strtol(list, &end, 10);
         if (end == list || workers < 1 || workers > 1024 || (*end && *end != ','))

@@ -371,7 +371,7 @@ static void describe(struct text *out) {
 const struct command command_ctl = {
     .name = "ctl",
     .arguments = "DIR pause|resume|stop|scale N|checkpoint [--timeout S]",
-    .help = "pause, resume, stop, scale or save a run, and wait until it is done",
+    .help = "pause, resume, stop, scale or checkpoint a run, and wait until it is done",
     .rows = rows,
     .more = describe,
     .run = run,

@@ -7,7 +7,8 @@
 
 static const char *whole(int *to, const char *value, const char *expected) {
     int64_t n;
-    if (option_count(&n, value) || n > 1000000) return expected;
+    if (option_count(&n, value)) return expected;
+    if (n > 1000000) return "a whole number that is not so large";
     *to = (int)n;
     return NULL;
 }

@@ -26,7 +26,7 @@ tri_status crew_check(const struct crew_size *s) {
     if (s->audit > 0 && s->workers + s->spares < 2)
         return base_fail(TRI_USAGE, "an audit needs a second worker to compute lanes again: use "
                          "-n 2 or --spares 1");
-    if ((most + s->spares) * s->threads > CREW_MOST_THREADS)
+    if ((int64_t)(most + s->spares) * s->threads > CREW_MOST_THREADS)
         return base_fail(TRI_USAGE, "%d workers and spares with %d threads each: there must be at "
                          "most %d threads in all", most + s->spares, s->threads, CREW_MOST_THREADS);
     return TRI_OK;

@@ -44,10 +44,11 @@ static void print_head(struct progress *p, const tri_run *run, const char *model
     progress_begin(p, &head);
 }
 
-static void begin_view(struct view *v, tri_run *run) {
+/* done: the steps that are done when its time begins. */
+static void begin_view(struct view *v, tri_run *run, int64_t done) {
     struct crew_shown *shown = run->executor->shown(run);
-    tri_status status = progress_open(&v->p, stderr, isatty(fileno(stderr)), run->record->seen.n,
-                                      run->done - 1);
+    tri_status status =
+        progress_open(&v->p, stderr, isatty(fileno(stderr)), run->record->seen.n, done);
     if (run_fail(run, status)) {
         v->quiet = true;
         return;
@@ -60,7 +61,7 @@ static void begin_view(struct view *v, tri_run *run) {
 static void show(struct view *v, tri_run *run) {
     struct crew_shown *shown = run->executor->shown(run);
     if (v->quiet) return;
-    if (!v->p.to) begin_view(v, run);
+    if (!v->p.to) begin_view(v, run, run->done - 1);
     if (!v->p.to || run->done <= v->p.shown) return;
     progress_step(&v->p, record_seen(run->record));
     if (shown) atomic_store(&shown->step, v->p.shown);
@@ -208,7 +209,7 @@ static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *ca
     tri_run *run = tri_open(g, o);
     if (!run) return tri_close(NULL);
     struct sigaction old[COUNT(ends)];
-    if (!v.quiet && run->executor->reports(run)) begin_view(&v, run);
+    if (!v.quiet && run->executor->reports(run)) begin_view(&v, run, run->done);
     catch_signals(!run->worker, old);
     run->asked = &asked;
     show_evaluation(&v, run);

@@ -373,6 +373,12 @@ mistake 'one more does not' 2 'err:the run needs' \
     train mlp --batch "$((batch + 1))" --lanes 4 --memory-limit 200M
 mistake 'bench with too many threads' 2 'err:at most 512 threads in all' \
     bench linear -n 1 --threads-per-worker 4294967297 --steps 10
+mistake 'as many threads of two workers' 2 'err:must be at most 512 threads in all' \
+    bench linear -n 2 --threads-per-worker 5000000000 --steps 10
+mistake 'a number of threads that is too large' 2 'err:a whole number that is not so large' \
+    train linear -n 2 --threads-per-worker 5000000000
+mistake 'too many numbers of workers' 2 'err:at most 16 numbers of workers' \
+    bench linear -n 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2 --steps 10
 expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small \
     --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse
 expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f32\[4,8\]$' \
