@@ -17,6 +17,7 @@
 
 /* Beside those of the library. */
 #define wait_late own_late
+#define wait_loses own_loses
 #define wait_wake own_wait_wake
 #define wait_wake_after_death own_wait_wake_after_death
 #define wait_until own_wait_until
