@@ -153,8 +153,9 @@ static tri_status allocate_arenas(struct machine *m) {
     }
     for (int i = 0; machine_program(m, i); i++) {
         struct program *p = machine_program(m, i);
+        if (!p->g || is_of_members(m, i)) continue;
         void *own = thread_of(m, i)->arena, *shared = i < 2 ? m->memory[REGION_PRE + i] : NULL;
-        if (p->g && !is_of_members(m, i)) program_place(p, shared ? shared : own, own);
+        program_place(p, shared ? shared : own, own);
     }
     return TRI_OK;
 }
