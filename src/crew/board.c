@@ -73,8 +73,8 @@ static bool is_made(const struct board *b, int node) {
 enum part { LANES, SUMS };
 
 /* The first lane, or the first sum that lanes make, that is not over; if all are, their end.
- * *failed: a lane before it has failed. So the cost of a look follows from what is at work, not
- * from the size of the board. */
+ * *failed (nullable): a lane before it has failed. So the cost of a look follows from what is at
+ * work, not from the size of the board. */
 static int first_left(struct board *b, uint32_t step, enum part part, bool *failed) {
     const uint64_t failed_bit = UINT64_C(1) << 31;
     const int begin = part == LANES ? 0 : b->tree->lanes;
@@ -88,7 +88,7 @@ static int first_left(struct board *b, uint32_t step, enum part part, bool *fail
         if (fails) over |= failed_bit;
     }
     if (over != before) atomic_store_explicit(&b->over[part], over, memory_order_release);
-    *failed = over & failed_bit;
+    if (failed) *failed = over & failed_bit;
     return i;
 }
 
@@ -113,8 +113,7 @@ static bool has_begun(struct board *b, uint32_t step, int thread, int first, int
 int board_claim_lane(struct board *b, uint32_t step, int thread) {
     enum { OWN, IDLE, ANY, KINDS };
     const int lanes = b->tree->lanes;
-    bool failed;
-    const int begin = first_left(b, step, LANES, &failed) / b->chunk * b->chunk;
+    const int begin = first_left(b, step, LANES, NULL) / b->chunk * b->chunk;
     for (int kind = OWN; kind < KINDS; kind++)
         for (int first = begin, end; first < lanes; first = end) {
             end = lanes - first < b->chunk ? lanes : first + b->chunk;
@@ -127,9 +126,8 @@ int board_claim_lane(struct board *b, uint32_t step, int thread) {
 }
 
 int board_left(struct board *b, uint32_t step, int most) {
-    bool failed;
     int left = 0;
-    for (int i = first_left(b, step, LANES, &failed); i < b->tree->lanes && left < most; i++)
+    for (int i = first_left(b, step, LANES, NULL); i < b->tree->lanes && left < most; i++)
         left += board_is_free(b, step, i);
     return left;
 }
@@ -141,15 +139,13 @@ static bool is_orphan(struct board *b, uint32_t step, int node) {
 }
 
 int board_orphan(struct board *b, uint32_t step, int thread) {
-    bool failed;
-    for (int i = first_left(b, step, SUMS, &failed); i < b->tree->n_nodes; i++)
+    for (int i = first_left(b, step, SUMS, NULL); i < b->tree->n_nodes; i++)
         if (is_orphan(b, step, i) && board_claim(b, step, thread, i)) return i;
     return -1;
 }
 
 bool board_has_orphan(struct board *b, uint32_t step) {
-    bool failed;
-    for (int i = first_left(b, step, SUMS, &failed); i < b->tree->n_nodes; i++)
+    for (int i = first_left(b, step, SUMS, NULL); i < b->tree->n_nodes; i++)
         if (is_orphan(b, step, i)) return true;
     return false;
 }
@@ -297,12 +293,12 @@ bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *
 
 bool board_complete(struct board *b, uint32_t step, int *failed) {
     const int lanes = b->tree->lanes;
-    bool fails, none;
+    bool fails;
     *failed = -1;
     if (first_left(b, step, LANES, &fails) < lanes) return false;
     for (int i = 0; fails && i < lanes && *failed < 0; i++)
         if (board_has_failed(b, step, i)) *failed = i;
-    return *failed < 0 && first_left(b, step, SUMS, &none) == b->tree->n_nodes;
+    return *failed < 0 && first_left(b, step, SUMS, NULL) == b->tree->n_nodes;
 }
 
 int board_slot_of(struct board *b, int node) { return claim_read(&b->node[node]).value; }

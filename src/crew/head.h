@@ -249,8 +249,8 @@ struct crew_course {
     _Alignas(64) _Atomic int64_t leg_time[LEGS_MOST];
 };
 
-/* What users, the agent and `trireme ctl` are told of the run. The reporter writes it, unless a
- * comment names another writer. No step depends on it. */
+/* Reports for users, the agent and `trireme ctl`. The reporter writes them, unless a comment names
+ * another writer. No step depends on them. */
 struct crew_told {
     _Alignas(64) char out[PATH_MAX]; /* the run's directory, absolute; empty: none; the agent */
     char title[128];                 /* of the run; the agent, before it starts a worker */
@@ -322,7 +322,7 @@ bool crew_begun(const struct crew_head *h);
 
 /* Wakes all threads that wait for a change of the head. */
 void crew_notify(struct crew_head *h);
-/* Also those that wait for samples: the step or the run has ended. */
+/* Also those that wait for samples: the step or the run has ended, or is to end. */
 void crew_notify_end(struct crew_head *h);
 /* Whether the threads of all workers exceed the cores. If so, waiting threads do not spin. */
 bool crew_crowded(const struct crew_head *h);

@@ -80,7 +80,7 @@ static tri_status open_signals(struct agent *a) {
 
 void agent_begin_grace(struct agent *a) {
     a->stop_deadline = base_now() + (int64_t)(a->launch->grace * 1e9);
-    crew_notify(a->head);
+    crew_notify_end(a->head);
 }
 
 static void ask_to_stop(struct agent *a, int sig) {

@@ -131,9 +131,6 @@ static void check_thread(struct agent *a, int place, int thread, double look) {
     struct crew_thread *t = &a->head->thread[place * a->head->size.threads + thread];
     struct seen *s = &a->process[place].seen[thread];
     uint64_t heartbeat = atomic_load(&t->heartbeat);
-    int item = atomic_load(&t->item);
-    bool kills;
-    const double limit = time_limit(a, t, &kills);
     if (heartbeat != s->heartbeat) {
         learn(a, s, look);
         s->heartbeat = heartbeat;
@@ -141,6 +138,9 @@ static void check_thread(struct agent *a, int place, int thread, double look) {
         s->warned = s->stopped = false;
         return;
     }
+    bool kills;
+    const int item = atomic_load(&t->item);
+    const double limit = time_limit(a, t, &kills);
     if (atomic_load(&t->heartbeat) != heartbeat) return; /* item and limit may be the next one's */
     s->still += s->passed;
     s->item = item;

@@ -237,7 +237,6 @@ void agent_fail(struct agent *a, const char *why) {
         base_format(r->failure, sizeof r->failure, "step %llu: %s",
                     (unsigned long long)atomic_load(&r->opened), why);
     atomic_compare_exchange_strong(&r->ending, &runs, CREW_FAILED);
-    crew_notify_end(a->head);
     agent_begin_grace(a);
 }
 

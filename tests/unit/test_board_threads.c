@@ -311,7 +311,7 @@ static void a_thread_finishes_its_chunk(void **state) {
     lane_tree_free(&c.tree[0]);
 }
 
-/* Looks begin where something is left; the lane that failed is behind that. */
+/* Every look reports the first lane that failed, also once later looks begin after it. */
 static void a_failed_lane_is_remembered(void **state) {
     struct crew c = {.buckets = 1, .threads = 2};
     void *memory = make_boards(&c, (const int[SHAPES]){8, 0}, 1);
