@@ -8,6 +8,7 @@
 #include "machine/budget.h"
 #include "crew/head.h"
 #include "run/evaluate.h"
+#include "run/lighter.h"
 #include "run/open.h"
 #include "run/run.h"
 
@@ -42,13 +43,21 @@ static void tell_shapes(struct text *t, const tri_run *run) {
     }
 }
 
-static void report(struct text *t, const tri_run *run, const struct crew_size *size,
-                   int64_t asked) {
+/* What would help a run that does not fit. */
+static void advise(struct text *t, tri_run *run, const struct verdict *v) {
+    struct lighter all[LIGHTER_MOST];
+    int n = lighter_options(run, v->limit, all);
+    text_add(t, n ? "\nit would need, with\n" : "\nno option alone would help\n");
+    for (int i = 0; i < n; i++)
+        text_add(t, "%10.0f MiB  %-28s%s%s\n", ceil((double)all[i].needs / (1 << 20)),
+                 all[i].words, all[i].needs <= v->limit ? "  fits" : "      ",
+                 all[i].other_bits ? "  other bits" : "");
+}
+
+static void report(struct text *t, const tri_run *run, const struct crew_size *size) {
     const struct machine *m = run->machine;
     struct budget b = budget_of(m, &run->store);
     const tri_tensor *peak[PEAK_TENSORS];
-    const char *whose;
-    size_t limit = budget_limit(asked, 0, &whose);
     size_t all = budget_with_others(evaluation_machine(run), &run->store);
     size_t program = budget_program(evaluation_machine(run));
     size_t steps = budget_with_others(&run->executable[run->n_executables - 1], &run->store);
@@ -80,8 +89,6 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
     if (b.untouched)
         line(t, "of all that, for the worst case: a run may never use it", b.untouched);
     if (b.held) line(t, "of data: what its source and the order of samples hold", b.held);
-    if (*whose) line(t, whose, limit);
-    if (all + program > limit) text_add(t, "\nit does not fit: such a run is refused\n");
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
     size_t n = budget_peak(m, peak, PEAK_TENSORS);
     for (size_t i = 0; i < n && i < PEAK_TENSORS; i++) {
@@ -138,15 +145,22 @@ static int run(const struct command *c, int argc, char **argv) {
     const struct crew_size *size = alone ? NULL : &several;
     tri_run *run = plan(&a, size);
     if (!run) return cli_fail();
+    const struct verdict v =
+        budget_verdict(evaluation_machine(run), &run->store, a.options.memory_limit);
     struct text t = {0};
+    budget_tell(&v, &t);
+    text_add(&t, "\n");
+    if (!v.fits) advise(&t, run, &v);
+    text_add(&t, "\n");
     if (run->fit_note) text_add(&t, "%s\n\n", run->fit_note);
     if (run->machine->compilation.note) text_add(&t, "%s\n\n", run->machine->compilation.note);
-    report(&t, run, size, a.options.memory_limit);
+    report(&t, run, size);
     if (run->fit) a.options.recompute = run->fit; /* the same at all levels */
     tri_status status = a.options.zero ? compare_levels(&t, &a, size) : TRI_OK;
     run_free(run);
     if (status) text_free(&t);
-    return status || cli_print(&t) ? cli_fail() : TRI_OK;
+    if (status || cli_print(&t)) return cli_fail();
+    return v.fits ? TRI_OK : 1;
 }
 
 const struct command command_memory = {

@@ -225,6 +225,33 @@ size_t budget_with_others(const struct machine *m, const struct store *store) {
     return with_others(m, store, &held).total;
 }
 
+struct verdict budget_verdict(const struct machine *m, const struct store *store, int64_t asked) {
+    size_t held;
+    struct verdict v;
+    const struct budget b = with_others(m, store, &held);
+    v.needs = b.total + b.program;
+    v.limit = budget_limit(asked, held + m->held, &v.whose); /* the data is open already */
+    v.fits = v.needs <= v.limit;
+    return v;
+}
+
+/* With commas between thousands. */
+static void add_mib(struct text *out, size_t mib) {
+    if (mib >= 1000) add_mib(out, mib / 1000);
+    text_add(out, mib >= 1000 ? ",%03zu" : "%zu", mib % 1000);
+}
+
+void budget_tell(const struct verdict *v, struct text *out) {
+    const size_t unit = (size_t)1 << 20;
+    text_add(out, v->fits ? "fits: " : "does not fit: ");
+    add_mib(out, (v->needs + unit - 1) / unit);
+    if (*v->whose) {
+        text_add(out, " of ");
+        add_mib(out, v->limit / unit);
+    }
+    text_add(out, " MiB%s%s", *v->whose ? ", " : "", v->whose);
+}
+
 /* Shared memory is counted once, whatever the number of workers. */
 static int workers_that_fit(const struct machine *m, const struct budget *b, size_t limit) {
     size_t own = (b->arena + b->data + b->program) / (size_t)m->processes;

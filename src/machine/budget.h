@@ -47,7 +47,18 @@ size_t budget_seat(const struct machine *m, const int16_t *at);
  * memory; *whose names it. held: bytes that this process has already taken from it. */
 size_t budget_limit(int64_t asked, size_t held, const char **whose);
 
-/* Fails if m and all executables that exist at the same time need more than the limit. */
+/* What a run needs and what it may take, in bytes of all its processes with their programs. */
+struct verdict {
+    bool fits;
+    size_t needs, limit;
+    const char *whose; /* names the limit; empty: there is none */
+};
+/* Of m and all executables that exist at the same time. asked: --memory-limit; 0: none. */
+struct verdict budget_verdict(const struct machine *m, const struct store *store, int64_t asked);
+/* "fits: 3,238 of 4,096 MiB, --memory-limit". A limit of what is needed, as printed, suffices. */
+void budget_tell(const struct verdict *v, struct text *out);
+
+/* Fails if they need more than the limit. */
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked);
 
 #endif

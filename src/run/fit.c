@@ -10,14 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/data.h"
-#include "machine/budget.h"
-#include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "plan/stages.h"
-#include "run/evaluate.h"
-#include "run/open.h"
-#include "run/policy.h"
+#include "run/trial.h"
 #include "run/worker.h"
 
 #define MOST 64 /* candidates that are tried: those that compute most bytes */
@@ -127,39 +122,14 @@ static const char *chosen(const tri_run *run, const char *patterns) {
     return recompute_is_asked(run->model) ? NULL : "none";
 }
 
-/* Until it is set back to what is returned, no run frees the data. */
-static bool lend(tri_data *d, bool kept) {
-    bool before = d && d->kept;
-    if (d) d->kept = kept;
-    return before;
-}
-
-/* *bytes: what the run needs if these patterns are recomputed; null: none. The runs that are tried
- * have this run's data; the first opens them for all. */
+/* *bytes: what the run needs if these patterns are recomputed; null: none. */
 static tri_status try(const struct fit *f, const char *patterns, double *bytes) {
-    tri_run *own = f->run;
-    tri_options o = own->options;
-    tri_data *data = own->data ? own->data : o.source, *eval = own->policy->data;
-    tri_graph *g = graph_duplicate(own->model, own->model->batch);
-    if (!g) return base_last();
-    o.recompute = chosen(own, patterns);
-    o.memory_limit = 0;
-    o.save_plan = NULL;
-    o.source = data;
-    if (own->data) o.subset = NULL; /* these are the samples of the subset */
-    o.eval_source = eval;
-    const bool kept = lend(data, true), eval_kept = lend(eval, true);
-    tri_run *run = run_plan_with_data(g, &o, own->worker ? &own->worker->head->size : NULL);
-    if (run) {
-        const struct machine *last = evaluation_machine(run);
-        *bytes = (double)(budget_with_others(last, &run->store) + budget_program(last));
-        if (!data) own->data = run->data, run->data = NULL;
-        if (!eval) own->policy->data = run->policy->data, run->policy->data = NULL;
-        run_free(run);
-    }
-    lend(data, kept);
-    lend(eval, eval_kept);
-    return run ? TRI_OK : base_last();
+    struct trial t = trial_of(f->run);
+    size_t needs = 0;
+    t.options.recompute = chosen(f->run, patterns);
+    tri_status status = trial_bytes(f->run, &t, &needs);
+    if (!status) *bytes = (double)needs;
+    return status;
 }
 
 static void forget(struct fit *f) {
