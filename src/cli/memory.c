@@ -2,6 +2,7 @@
  * trireme memory: how much memory a run would take, from its plan. */
 #include <math.h>
 
+#include "base/columns.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/visit.h"
@@ -46,12 +47,14 @@ static void tell_shapes(struct text *t, const tri_run *run) {
 /* What would help a run that does not fit. */
 static void advise(struct text *t, tri_run *run, const struct verdict *v) {
     struct lighter all[LIGHTER_MOST];
+    struct text cells = {0};
     int n = lighter_options(run, v->limit, all);
     text_add(t, n ? "\nit would need, with\n" : "\nno option alone would help\n");
     for (int i = 0; i < n; i++)
-        text_add(t, "%10.0f MiB  %-28s%s%s\n", ceil((double)all[i].needs / (1 << 20)),
-                 all[i].words, all[i].needs <= v->limit ? "  fits" : "      ",
-                 all[i].other_bits ? "  other bits" : "");
+        text_add(&cells, "%.0f MiB\t%s\t%s\t%s\n", ceil((double)all[i].needs / (1 << 20)),
+                 all[i].words, all[i].needs <= v->limit ? "fits" : "",
+                 all[i].other_bits ? "other bits" : "");
+    columns_add(t, "  rlll", &cells);
 }
 
 static void report(struct text *t, const tri_run *run, const struct crew_size *size) {

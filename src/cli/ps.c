@@ -5,107 +5,76 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/columns.h"
 #include "cli/cli.h"
 #include "launch/look.h"
 #include "observe/progress.h"
 
-enum column { PID, DIRECTORY, TITLE, WORKERS, STEP, LOSS, STATE, ELAPSED, COLUMNS };
-static const struct {
-    const char *title;
-    bool right;
-} heads[COLUMNS] = {{"PID", true},      {"DIRECTORY", false}, {"TITLE", false}, {"WORKERS", true},
-                    {"STEP", true},     {"LOSS", true},       {"STATE", false}, {"ELAPSED", true}};
-
-struct row {
-    int pid;
-    char *cell[COLUMNS];
-};
-
-struct table {
-    struct row *row;
-    size_t n, capacity;
-    struct arena arena; /* owns the cells */
-};
-
-static void fill(struct row *r, struct arena *a, const struct look_view *v) {
-    char spares[16] = "", replicas[24] = "", elapsed[DURATION_TEXT] = "-";
-    if (v->spares) snprintf(spares, sizeof spares, "+%d", v->spares);
+static void add_run(struct text *cells, int pid, const struct look_view *v) {
+    char elapsed[DURATION_TEXT] = "-";
     if (v->began) progress_duration((double)(v->now - v->began) / 1e9, elapsed);
-    r->cell[PID] = arena_text(a, "%d", r->pid);
-    r->cell[DIRECTORY] = arena_text(a, "%s", *v->out ? v->out : "-");
-    r->cell[TITLE] = arena_text(a, "%s", *v->title ? v->title : "-");
+    text_add(cells, "%d\t%s\t%s\t%d", pid, *v->out ? v->out : "-", *v->title ? v->title : "-",
+             v->ranks);
+    if (v->spares) text_add(cells, "+%d", v->spares);
     if (v->replicas)
-        snprintf(replicas, sizeof replicas, " in %d replica%s", v->replicas,
-                 v->replicas == 1 ? "" : "s");
-    r->cell[WORKERS] = arena_text(a, "%d%s%s", v->ranks, spares, replicas);
-    r->cell[STEP] = arena_text(a, "%llu/%llu", (unsigned long long)v->committed,
-                               (unsigned long long)v->total);
-    r->cell[LOSS] = arena_text(a, isnan(v->loss) ? "-" : "%#.4g", v->loss);
-    r->cell[STATE] = arena_text(a, "%s", look_state_name(v->state));
-    r->cell[ELAPSED] = arena_text(a, "%s", elapsed);
+        text_add(cells, " in %d replica%s", v->replicas, v->replicas == 1 ? "" : "s");
+    text_add(cells, "\t%llu/%llu", (unsigned long long)v->committed, (unsigned long long)v->total);
+    text_add(cells, isnan(v->loss) ? "\t-" : "\t%#.4g", v->loss);
+    text_add(cells, "\t%s\t%s\n", look_state_name(v->state), elapsed);
 }
 
-static bool add(struct table *t, int pid) {
-    struct look l;
-    if (!look_open_agent(pid, &l)) return true;
-    struct look_view *v = malloc(sizeof *v);
-    bool done = v && ARRAY_GROW(t->row, t->n, t->capacity);
-    if (done) {
-        look_at(&l, v);
-        t->row[t->n].pid = pid;
-        fill(&t->row[t->n++], &t->arena, v);
-    }
-    free(v);
-    look_close(&l);
-    return done && !t->arena.failed;
-}
+/* The processes that there are, in the order of their numbers. */
+struct pids {
+    int *pid;
+    size_t n, capacity;
+};
 
-static tri_status list(struct table *t) {
-    DIR *d = opendir("/proc");
-    if (!d) return base_fail(TRI_FAILED, "cannot read /proc, where runs are found");
-    bool done = true;
-    for (struct dirent *e; done && (e = readdir(d));)
-        if (isdigit((unsigned char)*e->d_name)) done = add(t, atoi(e->d_name));
-    closedir(d);
-    return done ? TRI_OK : base_no_memory("the list of runs");
-}
-
-static int by_pid(const void *a, const void *b) {
-    int x = ((const struct row *)a)->pid, y = ((const struct row *)b)->pid;
+static int by_number(const void *a, const void *b) {
+    int x = *(const int *)a, y = *(const int *)b;
     return (x > y) - (x < y);
 }
 
-static void print(const struct table *t) {
-    int width[COLUMNS];
-    for (int c = 0; c < COLUMNS; c++) {
-        width[c] = (int)strlen(heads[c].title);
-        for (size_t i = 0; i < t->n; i++) {
-            int n = (int)strlen(t->row[i].cell[c]);
-            if (n > width[c]) width[c] = n;
-        }
+static tri_status list(struct pids *p) {
+    DIR *d = opendir("/proc");
+    if (!d) return base_fail(TRI_FAILED, "cannot read /proc, where runs are found");
+    bool done = true;
+    for (struct dirent *e; done && (e = readdir(d));) {
+        if (!isdigit((unsigned char)*e->d_name)) continue;
+        done = ARRAY_GROW(p->pid, p->n, p->capacity);
+        if (done) p->pid[p->n++] = atoi(e->d_name);
     }
-    for (size_t i = 0; i <= t->n; i++)
-        for (int c = 0; c < COLUMNS; c++)
-            printf("%*s%s", heads[c].right ? width[c] : -width[c],
-                   i ? t->row[i - 1].cell[c] : heads[c].title, c + 1 < COLUMNS ? "  " : "\n");
+    closedir(d);
+    if (p->n) qsort(p->pid, p->n, sizeof *p->pid, by_number);
+    return done ? TRI_OK : base_no_memory("the list of processes");
 }
 
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
-    struct table t = {0};
+    struct pids p = {0};
+    struct text cells = {0}, out = {0};
+    bool any = false;
     if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
-    tri_status status = list(&t);
-    if (!status && t.n) {
-        qsort(t.row, t.n, sizeof *t.row, by_pid);
-        print(&t);
-    } else if (!status) {
-        printf("you have no runs of several workers\n");
+    tri_status status = list(&p);
+    struct look_view *v = malloc(sizeof *v);
+    if (!status && !v) status = base_no_memory("the list of runs");
+    text_add(&cells, "PID\tDIRECTORY\tTITLE\tWORKERS\tSTEP\tLOSS\tSTATE\tELAPSED\n");
+    for (size_t i = 0; i < p.n && !status; i++) {
+        struct look l;
+        if (!look_open_agent(p.pid[i], &l)) continue;
+        look_at(&l, v);
+        add_run(&cells, p.pid[i], v);
+        look_close(&l);
+        any = true;
     }
-    arena_free(&t.arena);
-    free(t.row);
-    return status ? cli_fail() : TRI_OK;
+    if (any) columns_add(&out, "rllrrrlr", &cells);
+    else text_add(&out, "you have no runs of several workers\n");
+    int code = status || cli_print(&out) ? cli_fail() : TRI_OK;
+    text_free(&cells);
+    text_free(&out);
+    free(v);
+    free(p.pid);
+    return code;
 }
 
 const struct command command_ps = {

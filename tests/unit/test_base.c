@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/columns.h"
 
 static void arenas(void **state) {
     (void)state;
@@ -105,11 +106,34 @@ static void locales(void **state) {
     text_free(&t);
 }
 
+static void columns(void **state) {
+    (void)state;
+    static const struct {
+        const char *sides, *cells, *text;
+    } rows[] = {
+        {"lr", "a\tb\nlong\t100\n", "a       b\nlong  100\n"},
+        {"  rl", "1\tx\n20\t\n", "   1  x\n  20\n"},
+        {"rlr", "\t\t5\n10\tab\t\n", "        5\n10  ab\n"},
+        {"ll", "\xc3\xa9\tb\nab\tc\n", "\xc3\xa9   b\nab  c\n"},
+        {"lll", "title\na\tb\tc\n", "title\na      b  c\n"},
+        {"l", "", NULL},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct text cells = {0}, out = {0};
+        text_add(&cells, "%s", rows[i].cells);
+        columns_add(&out, rows[i].sides, &cells);
+        assert_null(cells.data);
+        if (rows[i].text) assert_string_equal(out.data, rows[i].text);
+        else assert_int_equal(out.size, 0);
+        text_free(&out);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arenas), cmocka_unit_test(texts), cmocka_unit_test(messages),
         cmocka_unit_test(hashes), cmocka_unit_test(files), cmocka_unit_test(specs),
-        cmocka_unit_test(locales),
+        cmocka_unit_test(locales), cmocka_unit_test(columns),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
