@@ -19,7 +19,7 @@ enum option_use {
 };
 
 /* What a run that resumes makes of an option whose value is another than before. Each row of
- * tri_options has one of these; docs/guide.md has the table. */
+ * tri_options has one of these; docs/checkpoints.md has the table. */
 enum option_resume {
     RESUME_REQUIRES = 64, /* it must be the same, unless --changed is given */
     RESUME_WARNS = 128,   /* the new value is reported, and applies */

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/lighter.h"
 
-#include <string.h>
-
+#include "plan/option_rows.h"
 #include "run/trial.h"
 
 #define WORTH 99 /* percent: an option that saves less does not help */
 #define FORMAT(...) base_format(words, sizeof(((struct lighter *)0)->words), __VA_ARGS__)
 
-/* Each function changes a trial to number n of its values, from 1 on, and names it; false: there are
- * no more. */
+/* Each function changes a trial to number n of its values, from 1 on, and names it. False: there
+ * are no more. */
 
 static bool fewer_threads(const tri_run *own, int n, struct trial *t, char *words) {
     const int before = t->size.workers ? t->size.threads : run_threads(own), threads = before >> n;
@@ -36,21 +35,18 @@ static bool no_spares(const tri_run *own, int n, struct trial *t, char *words) {
     return true;
 }
 
-/* A word after those that need more memory; null, the usual one, is the first. */
-static bool next_word(const char *flag, const char *const *all, int n, const char **value,
-                      char *words) {
-    int at = 0;
-    while (*value && all[at] && strcmp(all[at], *value)) at++;
-    if (!all[at] || !all[at + n]) return false;
-    *value = all[at + n];
+/* The n-th of an option's words after its own, up to number `last`: those that need less memory. */
+static bool next_word(const char *flag, int last, int n, const char **value, char *words) {
+    const int place = option_choice(flag, *value) + n;
+    if (place > last) return false;
+    *value = option_row(flag)->words[place];
     FORMAT("%s %s", flag, *value);
     return true;
 }
 
 static bool divide_states(const tri_run *own, int n, struct trial *t, char *words) {
-    static const char *const levels[] = {"1", "2", "3", NULL, NULL, NULL};
     (void)own;
-    return n < 3 && next_word("--zero", levels, n, &t->options.zero, words);
+    return next_word("--zero", 3, n, &t->options.zero, words);
 }
 
 static bool recompute(const tri_run *own, int n, struct trial *t, char *words) {
@@ -77,9 +73,8 @@ static bool more_lanes(const tri_run *own, int n, struct trial *t, char *words) 
 }
 
 static bool shorter_numbers(const tri_run *own, int n, struct trial *t, char *words) {
-    static const char *const levels[] = {"O0", "O1", "O2", NULL, NULL, NULL};
     (void)own;
-    return n < 3 && next_word("--amp", levels, n, &t->options.amp, words);
+    return next_word("--amp", 2, n, &t->options.amp, words);
 }
 
 static bool smaller_batch(const tri_run *own, int n, struct trial *t, char *words) {

@@ -463,9 +463,9 @@ OTHERWISE = """--shuffle off; --sampler sequential; --subset 0:512; --share 1/2;
 
 
 def each_option():
-    """A resume makes of an option what the guide's table says."""
+    """A resume makes of an option what the table of docs/checkpoints.md says."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
-    with open(f"{root}/docs/guide.md", encoding="utf-8") as guide:
+    with open(f"{root}/docs/checkpoints.md", encoding="utf-8") as guide:
         rows = re.findall(r"^\| (\w+) \| `(--.*)` \|$", guide.read(), re.M)
     kinds = {flag: kind for kind, flags in rows for flag in flags.split()}
     words = ("linear --quiet --batch 8 --optimizer momentum --lr 0.1 --schedule cosine --ckpt ck "

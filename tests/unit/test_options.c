@@ -395,7 +395,7 @@ static void resumes(void **state) {
     add_rows(&t, RESUME_IGNORES, "ignores");
     add_rows(&t, RESUME_REFUSES, "refuses");
     assert_int_equal(base_read_file(getenv("TRI_GUIDE"), &guide, &bytes), TRI_OK);
-    if (!strstr(guide, t.data)) fail_msg("docs/guide.md has another table than:\n%s", t.data);
+    if (!strstr(guide, t.data)) fail_msg("docs/checkpoints.md has another table than:\n%s", t.data);
     free(guide);
     text_free(&t);
 }
