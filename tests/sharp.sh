@@ -96,7 +96,7 @@ fit() {
     full=$("$program" memory "$@" --recompute full |
         awk '/in all$|program itself/ { sum += $1 } END { print sum }')
     least=$("$program" train "$@" --steps 1 --quiet --recompute fit --memory-limit 1M 2>&1 |
-        sed -n 's/.*at least \([0-9.]*\) MiB.*/\1/p')
+        sed -n 's/.*does not fit: \([0-9,]*\) of.*/\1/p' | tr -d ,)
     echo "full $full MiB, at least $least MiB"
     for limit in "$full" "$least"; do
         "$program" train "$@" --steps 1 --quiet --recompute fit --memory-limit "${limit}M" ||

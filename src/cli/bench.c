@@ -193,46 +193,48 @@ static tri_status print_profile(tri_run *run, bool by_unit, const struct timing 
 
 /* ---- the largest batch ---- */
 
-/* Plans a batch. *bytes: the memory that it needs; *fits: there is enough. */
-static tri_status try_batch(const struct cli_arguments *a, int64_t batch, bool *fits,
-                            size_t *bytes) {
+static tri_status try_batch(const struct cli_arguments *a, int64_t batch, struct verdict *v) {
     struct cli_arguments now = *a;
     now.options.batch = batch;
     tri_graph *g = cli_graph(&now);
     tri_run *run = g ? run_plan(g, &now.options, NULL) : NULL;
     if (!run) return base_last();
-    *bytes = budget_of(run->machine, &run->store).total;
-    *fits = !budget_check(run->machine, &run->store, now.options.memory_limit);
+    *v = budget_verdict(run->machine, &run->store, now.options.memory_limit);
     run_free(run);
     return TRI_OK;
+}
+
+static tri_status does_not_fit(const struct verdict *v) {
+    struct text t = {0};
+    budget_tell(v, &t);
+    tri_status status = base_fail(TRI_USAGE, "%s", t.data ? t.data : "");
+    text_free(&t);
+    return status;
 }
 
 /* Doubles the batch until it does not fit, then bisects. */
 static tri_status largest(const struct cli_arguments *a) {
     int64_t least = a->options.lanes > 1 ? a->options.lanes : 1;
     int64_t low = least - 1, high = a->options.batch > least ? a->options.batch : least;
-    size_t bytes, needed = 0;
-    bool fits = false;
-    tri_status status = try_batch(a, high, &fits, &bytes);
-    for (; !status && fits && high < LARGEST_BATCH; status = try_batch(a, high, &fits, &bytes)) {
+    struct verdict v, best = {0};
+    tri_status status = try_batch(a, high, &v);
+    while (!status && v.fits && high < LARGEST_BATCH) {
         low = high;
-        needed = bytes;
-        high *= 2;
+        best = v;
+        status = try_batch(a, high *= 2, &v);
     }
-    bool bounded = !fits;
-    if (!status && fits) low = high, needed = bytes;
+    bool bounded = !v.fits;
+    if (!status && v.fits) low = high, best = v;
     while (!status && bounded && high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        status = try_batch(a, middle, &fits, &bytes);
-        *(fits ? &low : &high) = middle;
-        if (fits) needed = bytes;
+        status = try_batch(a, middle, &v);
+        *(v.fits ? &low : &high) = middle;
+        if (v.fits) best = v;
     }
     if (status) return status;
-    if (low < least) return base_last(); /* the message is that of budget_check */
-    const char *whose;
-    size_t limit = budget_limit(a->options.memory_limit, 0, &whose);
+    if (low < least) return does_not_fit(&v);
     printf("largest model=%s batch=%s%lld needs_mib=%.0f limit_mib=%.0f\n", a->model,
-           bounded ? "" : ">=", (long long)low, (double)needed / MIB, (double)limit / MIB);
+           bounded ? "" : ">=", (long long)low, (double)best.needs / MIB, (double)best.limit / MIB);
     return TRI_OK;
 }
 

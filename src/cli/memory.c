@@ -9,14 +9,16 @@
 #include "machine/budget.h"
 #include "crew/head.h"
 #include "run/evaluate.h"
-#include "run/lighter.h"
+#include "run/trial.h"
 #include "run/open.h"
 #include "run/run.h"
 
 #define PEAK_TENSORS 12
+#define MIB (1 << 20)
 
-static void line(struct text *t, const char *what, size_t bytes) {
-    text_add(t, "%10.1f MiB  %s\n", (double)bytes / (1 << 20), what);
+static void line(struct text *t, const char *what, const char *more, size_t bytes) {
+    if (bytes >= MIB / 20) /* else it prints as 0.0 */
+        text_add(t, "%10.1f MiB  %s%s\n", (double)bytes / MIB, what, more);
 }
 
 /* Rounded up, so that what is printed suffices as a --memory-limit. */
@@ -28,8 +30,9 @@ static void total(struct text *t, const char *what, size_t bytes) {
 static void tell_workers(struct text *t, const struct crew_size *s) {
     text_add(t, "%d worker%s", s->workers, s->workers == 1 ? "" : "s");
     if (s->spares) text_add(t, " and %d spare%s", s->spares, s->spares == 1 ? "" : "s");
-    text_add(t, " of %d thread%s, which share parameters, states, partial sums and what is "
-             "computed before the lanes\n", s->threads, s->threads == 1 ? "" : "s");
+    text_add(t, " of %d thread%s", s->threads, s->threads == 1 ? "" : "s");
+    text_add(t, s->workers + s->spares == 1 ? "\n" : ", which share parameters, states, sums of "
+             "lanes and what is computed before them\n");
 }
 
 /* The steps of other shapes than the usual one. */
@@ -48,50 +51,36 @@ static void tell_shapes(struct text *t, const tri_run *run) {
 static void advise(struct text *t, tri_run *run, const struct verdict *v) {
     struct lighter all[LIGHTER_MOST];
     struct text cells = {0};
-    int n = lighter_options(run, v->limit, all);
-    text_add(t, n ? "\nit would need, with\n" : "\nno option alone would help\n");
-    for (int i = 0; i < n; i++)
-        text_add(&cells, "%.0f MiB\t%s\t%s\t%s\n", ceil((double)all[i].needs / (1 << 20)),
-                 all[i].words, all[i].needs <= v->limit ? "fits" : "",
+    int n = trial_lighter(run, v->limit, all);
+    budget_tell_most(evaluation_machine(run), &run->store, t);
+    text_add(t, n ? "\n\nit would need, with\n" : "\nno option alone would help\n");
+    for (int i = 0; i < n; i++) {
+        budget_mib(all[i].needs, &cells);
+        text_add(&cells, " MiB\t%s\t%s\t%s\n", all[i].words, all[i].fits ? "fits" : "",
                  all[i].other_bits ? "other bits" : "");
+    }
     columns_add(t, "  rlll", &cells);
 }
 
 static void report(struct text *t, const tri_run *run, const struct crew_size *size) {
     const struct machine *m = run->machine;
-    struct budget b = budget_of(m, &run->store);
+    const struct machine *last = evaluation_machine(run);
+    const struct budget b = budget_of(m, &run->store);
     const tri_tensor *peak[PEAK_TENSORS];
-    size_t all = budget_with_others(evaluation_machine(run), &run->store);
-    size_t program = budget_program(evaluation_machine(run));
-    size_t steps = budget_with_others(&run->executable[run->n_executables - 1], &run->store);
+    struct budget_part part[BUDGET_PARTS];
     text_add(t, "batch %lld, lanes %lld, threads %d\n", (long long)m->batch, (long long)m->lanes,
              run_threads(run));
     tell_shapes(t, run);
     if (size) tell_workers(t, size);
     text_add(t, "\n");
-    line(t, "parameters", b.parameters);
-    line(t, "states of the network", b.states);
-    line(t, "optimizer state", b.optimizer);
-    line(t, "arena: activations, gradients, scratch", b.arena);
-    if (b.replicas) line(t, "replicas' arenas: the same, of workers that share a lane", b.replicas);
-    line(t, !b.partials || m->lanes > 1 ? "partial sums of lanes"
-            : size ? "gradients, all kept until the update, since a worker may die before"
-                   : "gradients, all kept until the update", b.partials);
-    if (b.handed) line(t, "kept between the legs of the pipeline", b.handed);
-    line(t, "computed before the lanes: casts, packed weights", b.carried);
-    line(t, size ? "outputs" : "data: inputs of two steps, and outputs", b.data);
-    if (b.copy) line(t, "the copy that checkpoints are written from, or a sealed file", b.copy);
-    if (size) line(t, "shared: boards, samples, undo records, the step's arena", b.shared);
-    if (steps > b.total) line(t, "steps of other shapes: more activations", steps - b.total);
-    if (all > steps) line(t, "evaluations: inputs, outputs, more activations", all - steps);
-    total(t, "in all", all);
+    const size_t parts = budget_parts(last, &run->store, part);
+    for (size_t i = 0; i < parts; i++) line(t, part[i].what, part[i].more, part[i].bytes);
+    total(t, "in all", budget_with_others(last, &run->store));
     total(t, size ? "for all processes' programs, at most" : "for the program itself, at most",
-          program);
+          budget_program(last));
     text_add(t, "\n");
-    line(t, "of the arena: an operator's scratch at the peak", b.scratch);
-    if (b.untouched)
-        line(t, "of all that, for the worst case: a run may never use it", b.untouched);
-    if (b.held) line(t, "of data: what its source and the order of samples hold", b.held);
+    line(t, "of activations: an operator's scratch at the peak", "", b.scratch);
+    line(t, "of all that, for the worst case: a run may never use it", "", b.untouched);
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
     size_t n = budget_peak(m, peak, PEAK_TENSORS);
     for (size_t i = 0; i < n && i < PEAK_TENSORS; i++) {

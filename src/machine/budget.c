@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/budget.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/host.h"
-#include "crew/messages.h"
 
 /* The program with the largest arena. */
 static const struct program *largest_program(const struct machine *m) {
@@ -190,108 +188,130 @@ size_t budget_limit(int64_t asked, size_t held, const char **whose) {
     return limit;
 }
 
-static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
-
-static const char *advice(const struct machine *m, const struct budget *b) {
-    if (m->compilation.options->forward) return "A smaller batch needs less";
-    if (m->processes > 1) return "Fewer workers, " CREW_LESS_MEMORY;
-    if (b->partials > b->arena) return "Fewer --lanes or --threads, or --amp O1, need less";
-    return "A smaller --batch, more --lanes, fewer --threads, --recompute or --amp O1 need less; "
-           "`trireme memory` prints the plan";
-}
-
 /* Adds all executables that exist at the same time. *held: bytes that they have taken already. */
-static struct budget with_others(const struct machine *m, const struct store *store, size_t *held) {
-    struct budget b = budget_of(m, store);
+static size_t with_others(const struct machine *m, const struct store *store, size_t *held) {
+    const struct budget b = budget_of(m, store);
+    size_t total = b.total;
     *held = 0;
     for (const struct machine *l = m->previous; l; l = l->previous) {
         struct budget more = budget_of(l, store);
-        size_t bytes = more.arena + more.replicas + more.partials + more.handed +
-                       more.carried + more.data + more.shared;
-        b.arena += more.arena;
-        b.replicas += more.replicas;
-        b.partials += more.partials;
-        b.handed += more.handed;
-        b.data += more.data;
-        b.total += bytes;
+        size_t bytes = more.total - more.parameters - more.states - more.optimizer - more.copy;
+        total += bytes;
         if (l->touched) *held += bytes;
     }
     if (m->previous && m->previous->touched) *held += b.parameters + b.states + b.optimizer;
-    return b;
+    return total;
 }
 
 size_t budget_with_others(const struct machine *m, const struct store *store) {
     size_t held;
-    return with_others(m, store, &held).total;
+    return with_others(m, store, &held);
 }
 
 struct verdict budget_verdict(const struct machine *m, const struct store *store, int64_t asked) {
     size_t held;
     struct verdict v;
-    const struct budget b = with_others(m, store, &held);
-    v.needs = b.total + b.program;
+    v.needs = with_others(m, store, &held) + budget_program(m);
     v.limit = budget_limit(asked, held + m->held, &v.whose); /* the data is open already */
     v.fits = v.needs <= v.limit;
     return v;
 }
 
-/* With commas between thousands. */
-static void add_mib(struct text *out, size_t mib) {
-    if (mib >= 1000) add_mib(out, mib / 1000);
-    text_add(out, mib >= 1000 ? ",%03zu" : "%zu", mib % 1000);
+/* ---- words ---- */
+
+static size_t mib(size_t bytes) { return (bytes >> 20) + (bytes % (1 << 20) != 0); }
+
+void budget_mib(size_t bytes, struct text *out) {
+    const size_t n = mib(bytes);
+    if (n < 1000) text_add(out, "%zu", n);
+    else text_add(out, "%zu,%03zu", n / 1000, n % 1000); /* up to 999 TiB */
 }
 
 void budget_tell(const struct verdict *v, struct text *out) {
-    const size_t unit = (size_t)1 << 20;
+    const size_t whole = v->limit >> 20 << 20;
     text_add(out, v->fits ? "fits: " : "does not fit: ");
-    add_mib(out, (v->needs + unit - 1) / unit);
-    if (*v->whose) {
-        text_add(out, " of ");
-        add_mib(out, v->limit / unit);
-    }
+    budget_mib(v->needs, out);
+    if (*v->whose) text_add(out, " of ");
+    if (*v->whose) budget_mib(v->fits && whole < v->needs ? v->limit : whole, out);
     text_add(out, " MiB%s%s", *v->whose ? ", " : "", v->whose);
 }
 
-/* Shared memory is counted once, whatever the number of workers. */
-static int workers_that_fit(const struct machine *m, const struct budget *b, size_t limit) {
-    size_t own = (b->arena + b->data + b->program) / (size_t)m->processes;
-    size_t shared = b->total - b->arena - b->data;
-    size_t fit = limit > shared ? (limit - shared) / own : 0;
-    return (int)(fit < (size_t)m->processes ? fit : (size_t)m->processes - 1);
+static size_t forward_of(const struct machine *m, const struct store *store, bool forward) {
+    size_t bytes = 0;
+    for (; m->previous; m = m->previous)
+        if (m->options.forward == forward)
+            bytes += budget_with_others(m, store) - budget_with_others(m->previous, store);
+    return bytes;
+}
+
+size_t budget_parts(const struct machine *m, const struct store *store,
+                    struct budget_part out[BUDGET_PARTS]) {
+    const struct machine *first = m;
+    while (first->previous) first = first->previous;
+    const struct budget b = budget_of(first, store);
+    const bool several = first->shared;
+    const size_t held = b.held;
+    const struct budget_part all[BUDGET_PARTS] = {
+        {b.parameters, "parameters", ""},
+        {b.states, "states of the network", ""},
+        {b.optimizer, "optimizer state", ""},
+        {b.arena, "activations", ": with gradients and scratch, of all threads"},
+        {b.replicas, "replicas' activations", ": the same, of workers that share a lane"},
+        {b.partials, first->lanes > 1 ? "sums of lanes" : "gradients",
+         first->lanes > 1 ? ""
+         : several        ? ": all kept until the update, since a worker may die before"
+                          : ": all kept until the update"},
+        {b.handed, "stash", ": kept between the legs of the pipeline"},
+        {b.carried, "weights in other forms", ": casts and packed ones, made before the lanes"},
+        {b.data - held, several ? "outputs" : "data",
+         several ? "" : ": inputs of two steps, and outputs"},
+        {held, "the source of the data", ": what it and the order of samples hold"},
+        {b.copy, "the copy of the store", ": for checkpoints, or as large as a sealed file"},
+        {b.shared, "shared", ": boards, samples, undo records, the step's activations"},
+        {forward_of(m, store, false), "steps of other shapes", ": more activations"},
+        {forward_of(m, store, true), "evaluations", ": inputs, outputs, more activations"},
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < BUDGET_PARTS; i++)
+        if (all[i].bytes) out[n++] = all[i];
+    return n;
+}
+
+static int most_first(const void *a, const void *b) {
+    const struct budget_part *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : strcmp(x->what, y->what);
+}
+
+void budget_tell_most(const struct machine *m, const struct store *store, struct text *out) {
+    struct budget_part part[BUDGET_PARTS + 1];
+    const size_t program = budget_program(m), all = budget_with_others(m, store) + program;
+    size_t n = budget_parts(m, store, part);
+    part[n++] = (struct budget_part){program, "the program itself", ""};
+    qsort(part, n, sizeof *part, most_first);
+    for (size_t i = 0; i < n && (!i || part[i].bytes > all / 10); i++) {
+        text_add(out, "%s%s: ", i ? ", " : "", part[i].what);
+        budget_mib(part[i].bytes, out);
+    }
+    text_add(out, " MiB");
 }
 
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked) {
-    const char *whose;
-    size_t held;
-    struct budget b = with_others(m, store, &held);
-    size_t limit = budget_limit(asked, held + m->held, &whose); /* the data is open already */
-    if (b.total + b.program <= limit) return TRI_OK;
-    const tri_tensor *largest[3];
-    size_t n = budget_peak(m, largest, COUNT(largest));
+    const struct verdict v = budget_verdict(m, store, asked);
+    const tri_tensor *largest;
+    char spec[SPEC_TEXT];
     struct text t = {0};
-    for (size_t i = 0; i < n && i < COUNT(largest); i++) {
-        char spec[SPEC_TEXT];
-        text_add(&t, "%s%s of %s (%.1f MiB)", i ? ", " : "; the largest at the peak: ",
-                 base_spec_text(&largest[i]->spec, spec), largest[i]->node->name,
-                 mib(memory_bytes(largest[i])));
+    if (v.fits) return TRI_OK;
+    budget_tell(&v, &t);
+    text_add(&t, ": ");
+    budget_tell_most(m, store, &t);
+    while (m->previous) m = m->previous;
+    if (budget_peak(m, &largest, 1)) {
+        text_add(&t, "; the largest tensor, %s of %s: ", base_spec_text(&largest->spec, spec),
+                 largest->node->name);
+        budget_mib(memory_bytes(largest), &t);
     }
-    if (b.held)
-        text_add(&t, "; the source of the data and the order of its samples, %.1f", mib(b.held));
-    if (m->processes > 1) {
-        int fit = workers_that_fit(m, &b, limit);
-        text_add(&t, "; the run has %d workers, including spares, but ", m->processes);
-        text_add(&t, fit ? "only %d would fit" : "not even one would fit", fit);
-    }
-    base_fail(TRI_USAGE, "%s needs %.1f MiB, with %.0f MiB for the program itself; %s is %.1f MiB. "
-              "Parameters take %.1f, optimizer state %.1f, activations %.1f, partial sums %.1f "
-              "MiB%s. %s",
-              m->other_shape ? "the run, which has steps of several shapes,"
-              : m->lender    ? "training together with its evaluation"
-                             : "the run",
-              ceil(10 * mib(b.total + b.program)) / 10, mib(b.program), whose,
-              floor(10 * mib(limit)) / 10, mib(b.parameters + b.states),
-              mib(b.optimizer), mib(b.arena + b.replicas + b.handed), mib(b.partials),
-              t.data ? t.data : "", advice(m, &b));
+    tri_status status = t.failed ? base_no_memory("the plan of memory")
+                                 : base_fail(TRI_USAGE, "%s", t.data);
     text_free(&t);
-    return TRI_USAGE;
+    return status;
 }

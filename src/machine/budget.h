@@ -57,8 +57,21 @@ struct verdict {
 struct verdict budget_verdict(const struct machine *m, const struct store *store, int64_t asked);
 /* "fits: 3,238 of 4,096 MiB, --memory-limit". A limit of what is needed, as printed, suffices. */
 void budget_tell(const struct verdict *v, struct text *out);
+/* MiB, rounded up, with a comma before the last three digits. */
+void budget_mib(size_t bytes, struct text *out);
 
-/* Fails if they need more than the limit. */
+/* What all these executables have of the memory, parts of 0 bytes left out. */
+#define BUDGET_PARTS 14
+struct budget_part {
+    size_t bytes;
+    const char *what, *more; /* "activations", ": with gradients and scratch" */
+};
+size_t budget_parts(const struct machine *m, const struct store *store,
+                    struct budget_part out[BUDGET_PARTS]);
+/* "sums of lanes: 2,520, optimizer state: 950 MiB": the parts that are at least a tenth. */
+void budget_tell_most(const struct machine *m, const struct store *store, struct text *out);
+
+/* Refuses what does not fit. */
 tri_status budget_check(const struct machine *m, const struct store *store, int64_t asked);
 
 #endif

@@ -459,8 +459,8 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
 }
 
 tri_status machine_allocate(struct machine *m, const tri_options *o) {
-    tri_status status = m->shared ? TRI_OK : budget_check(m, m->store, o->memory_limit);
-    if (!status && !m->store->block) {
+    tri_status status = TRI_OK;
+    if (!m->store->block) {
         status = store_place(m->store, NULL);
         if (!status) status = store_fill(m->store, o->seed, m->team, NULL, 0);
     }

@@ -7,6 +7,7 @@
 #include "base/pipes.h"
 #include "crew/messages.h"
 #include "data/data.h"
+#include "machine/budget.h"
 #include "observe/events.h"
 #include "run/checkpointer.h"
 #include "run/crash.h"
@@ -31,7 +32,9 @@ static int threads(const tri_run *run) {
 static void place(const tri_run *run, struct machine_place *p) { (void)run, (void)p; }
 
 static tri_status settle(tri_run *run) {
-    tri_status status = machine_allocate(run->machine, &run->options);
+    const struct machine *last = evaluation_machine(run);
+    tri_status status = budget_check(last, &run->store, run->options.memory_limit);
+    if (!status) status = machine_allocate(run->machine, &run->options);
     return status ? status : executables_settle(run);
 }
 

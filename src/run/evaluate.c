@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "machine/budget.h"
 #include "run/executor.h"
 #include "run/feed.h"
 #include "run/record.h"
@@ -62,7 +63,15 @@ static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int proce
 }
 
 static tri_status settle(tri_run *run, struct machine *m) {
-    tri_status status = machine_allocate(m, &m->options);
+    const int64_t limit = run->options.memory_limit;
+    tri_status status = m->shared ? TRI_OK : budget_check(m, &run->store, limit);
+    if (status) {
+        char why[1024];
+        base_format(why, sizeof why, "%s", tri_message());
+        return base_fail(status, "an evaluation, %lld samples at a time: %s", (long long)m->batch,
+                         why);
+    }
+    status = machine_allocate(m, &m->options);
     if (!status) watch_items(m, run);
     return status;
 }

@@ -14,14 +14,6 @@ static int64_t lanes_for(const struct machine *usual, int64_t batch) {
     return (batch + lane - 1) / lane;
 }
 
-tri_status executables_keep(tri_run *run) {
-    const tri_graph *g = run->model;
-    const tri_options *o = &run->options;
-    if (o->forward || option_choice("--tail", o->tail) != TAIL_KEEP) return TRI_OK;
-    run->written = graph_rebatch(g, g->batch, g->lanes, false);
-    return run->written ? TRI_OK : base_last();
-}
-
 void executables_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n) {
     const tri_graph *g = run->model;
     limit[0] = INT64_MAX;

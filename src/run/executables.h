@@ -9,8 +9,6 @@
 #include "data/lengths.h"
 #include "run/run.h"
 
-/* Keeps a copy of the network as the user wrote it, before the usual step is planned. */
-tri_status executables_keep(tri_run *run);
 /* The lengths of samples that the networks are for, as lengths_make takes them. */
 void executables_limits(const tri_run *run, int64_t limit[LENGTHS_MOST], int *n);
 /* Plans all executables but the first, after the data has been opened and matched. */

@@ -208,10 +208,6 @@ static tri_status choose(struct fit *f, double limit) {
     if (!status && with > limit) status = compare(f, all, &with);
     if (!status && with > limit) status = compare(f, every, &with), every = NULL;
     free(every);
-    if (!status && with > limit)
-        return base_fail(TRI_USAGE, "--recompute fit: the run needs at least %.1f MiB, however "
-                         "much it recomputes; --memory-limit is %.1f MiB",
-                         ceil(10 * mib(with)) / 10, mib(limit));
     if (!status)
         f->run->fit_note = arena_text(&f->run->model->arena,
                                       "--recompute fit: %.1f MiB instead of %.1f, limit %.1f: %s",

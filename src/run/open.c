@@ -27,6 +27,7 @@
 #include "run/padding.h"
 #include "run/policy.h"
 #include "run/record.h"
+#include "run/trial.h"
 #include "run/worker.h"
 
 /* A run with its parts, in one allocation. */
@@ -246,7 +247,8 @@ static tri_status plan_run(tri_run *run) {
     place.team = run->team;
     run->executor->place(run, &place);
     if (!status) status = fit_settle(run);
-    if (!status) status = executables_keep(run);
+    if (!status && !(run->written = graph_duplicate(run->model, run->model->batch)))
+        status = base_last();
     const bool planned = o->save_plan || o->ckpt || visit_is_on();
     if (!status && planned) status = plan_make(run->model, o, &run->own_plan); /* as written */
     if (!status && o->ckpt && !(run->network = tri_graph_print(run->model))) status = base_last();
@@ -287,7 +289,9 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = open_data(run);
     if (!status) status = executables_plan(run);
     if (!status) status = policy_open(run->policy, run);
-    if (!status) status = run->executor->settle(run);
+    if (!status && run->executor->settle(run)) status = trial_advise(run);
+    tri_graph_free(run->written);
+    run->written = NULL;
     if (!status) status = finish_plan(run);
     if (!status) status = save_plan(run);
     run->lr = machine_scalar(run->machine, "lr");

@@ -29,7 +29,7 @@ struct tri_run {
     /* One per shape of a step (executables.h). The first has the usual shape. */
     struct machine executable[CREW_MOST_SHAPES];
     int n_executables;
-    tri_graph *written; /* the network as the user wrote it, for other batch sizes; or null */
+    tri_graph *written; /* a copy of what the user wrote; null when the run is open */
     int shape_class[CREW_MOST_SHAPES];        /* the class of lengths, see sampler.h */
     tri_graph *shape_model[CREW_MOST_SHAPES]; /* what the executables after the first are made of */
     struct machine *machine;                  /* the executable of the latest step */

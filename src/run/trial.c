@@ -3,6 +3,8 @@
 
 #include "data/data.h"
 #include "machine/budget.h"
+#include "plan/option_rows.h"
+#include "plan/ready.h"
 #include "plan/rebatch.h"
 #include "run/evaluate.h"
 #include "run/open.h"
@@ -25,7 +27,7 @@ static bool lend(tri_data *d, bool kept) {
 tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes) {
     tri_options o = t->options;
     tri_data *data = own->data ? own->data : o.source, *eval = own->policy->data;
-    tri_graph *g = graph_duplicate(own->model, t->batch);
+    tri_graph *g = graph_duplicate(own->written ? own->written : own->model, t->batch);
     if (!g) return base_last();
     o.batch = t->batch;
     o.memory_limit = 0;
@@ -45,4 +47,155 @@ tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes) {
     lend(data, kept);
     lend(eval, eval_kept);
     return run ? TRI_OK : base_last();
+}
+
+/* ---- options that help ---- */
+
+#define WORTH 98 /* percent: an option that saves less does not help */
+#define FORMAT(...) base_format(words, sizeof(((struct lighter *)0)->words), __VA_ARGS__)
+
+/* Each function changes a trial to number n of its values, from 1 on, and names it. False: there
+ * are no more. */
+
+/* The one that the run has, as both cannot be given. */
+static const char *threads_flag(const tri_run *own) {
+    return own->worker && !own->options.threads ? "--threads-per-worker" : "--threads";
+}
+
+static bool fewer_threads(const tri_run *own, int n, struct trial *t, char *words) {
+    const int before = t->size.workers ? t->size.threads : run_threads(own), threads = before >> n;
+    if (threads < 1) return false;
+    if (t->size.workers) t->size.threads = threads;
+    else t->options.threads = threads;
+    FORMAT("%s %d", threads_flag(own), threads);
+    return true;
+}
+
+static bool fewer_workers(const tri_run *own, int n, struct trial *t, char *words) {
+    if (t->size.workers - n < 1 || t->size.most > t->size.workers) return false;
+    t->size.most = t->size.workers -= n;
+    FORMAT("-n %d %s %d", t->size.workers, threads_flag(own), t->size.threads);
+    return true;
+}
+
+static bool no_spares(const tri_run *own, int n, struct trial *t, char *words) {
+    (void)own;
+    if (n > 1 || !t->size.spares) return false;
+    t->size.spares = 0;
+    FORMAT("--spares 0");
+    return true;
+}
+
+/* The n-th of an option's words after its own, up to number `last`: those that need less memory. */
+static bool next_word(const char *flag, int last, int n, const char **value, char *words) {
+    const int place = option_choice(flag, *value) + n;
+    if (place > last) return false;
+    *value = option_row(flag)->words[place];
+    FORMAT("%s %s", flag, *value);
+    return true;
+}
+
+static bool divide_states(const tri_run *own, int n, struct trial *t, char *words) {
+    (void)own;
+    return next_word("--zero", 3, n, &t->options.zero, words);
+}
+
+static bool recompute(const tri_run *own, int n, struct trial *t, char *words) {
+    (void)own;
+    if (n > 1 || t->options.recompute) return false;
+    t->options.recompute = "full";
+    FORMAT("--recompute full");
+    return true;
+}
+
+static bool set_lanes(int64_t lanes, struct trial *t, char *words) {
+    if (lanes < 1 || lanes > t->batch) return false;
+    t->options.lanes = lanes;
+    FORMAT("--lanes %lld", (long long)lanes);
+    return true;
+}
+
+static bool fewer_lanes(const tri_run *own, int n, struct trial *t, char *words) {
+    return set_lanes(own->machine->lanes >> n, t, words);
+}
+
+static bool more_lanes(const tri_run *own, int n, struct trial *t, char *words) {
+    return set_lanes(own->machine->lanes << n, t, words);
+}
+
+static bool shorter_numbers(const tri_run *own, int n, struct trial *t, char *words) {
+    (void)own;
+    return next_word("--amp", 2, n, &t->options.amp, words);
+}
+
+/* Several workers share the activations of a lane then. */
+static bool split(const tri_run *own, int n, struct trial *t, char *words) {
+    static const char *const meshes[] = {"model=2", "model=4", "model=8"};
+    int ready = 0;
+    while (strategies_ready[ready].name) ready++;
+    const size_t mesh = (size_t)((n - 1) / ready);
+    if (mesh == COUNT(meshes) || 2 << mesh > t->size.workers || own->machine->replicas)
+        return false;
+    t->options.mesh = meshes[mesh];
+    t->options.strategy = strategies_ready[(n - 1) % ready].name;
+    FORMAT("--mesh %s --strategy %s", t->options.mesh, t->options.strategy);
+    return true;
+}
+
+static bool smaller_batch(const tri_run *own, int n, struct trial *t, char *words) {
+    t->batch >>= n;
+    if (t->batch < own->machine->lanes) return false;
+    FORMAT("--batch %lld", (long long)t->batch);
+    return true;
+}
+
+static const struct help {
+    bool (*set)(const tri_run *own, int n, struct trial *t, char *words);
+    bool other_bits;
+} helps[] = {
+    {no_spares, false},   {fewer_threads, false}, {fewer_workers, false},  {divide_states, false},
+    {recompute, false},   {fewer_lanes, true},    {more_lanes, true},      {shorter_numbers, true},
+    {split, true},        {smaller_batch, true},
+};
+
+int trial_lighter(tri_run *own, size_t limit, struct lighter out[LIGHTER_MOST]) {
+    const struct trial is = trial_of(own);
+    size_t needs = 0;
+    int found = 0;
+    if (trial_bytes(own, &is, &needs)) return 0;
+    for (size_t i = 0; i < COUNT(helps) && found < LIGHTER_MOST; i++) {
+        struct lighter best = {.needs = needs, .other_bits = helps[i].other_bits}, one = best;
+        for (int n = 1; best.needs > limit || n == 1; n++) {
+            struct trial t = is;
+            if (!helps[i].set(own, n, &t, one.words)) break;
+            if (!trial_bytes(own, &t, &one.needs) && one.needs < best.needs) best = one;
+        }
+        best.fits = best.needs <= limit;
+        const bool less = best.fits || best.needs >> 20 < (needs >> 20) * WORTH / 100;
+        if (*best.words && less) out[found++] = best;
+    }
+    return found;
+}
+
+tri_status trial_advise(tri_run *run) {
+    struct lighter all[LIGHTER_MOST];
+    struct text t = {0};
+    const struct verdict v =
+        budget_verdict(evaluation_machine(run), &run->store, run->options.memory_limit);
+    if (v.fits) return base_last();
+    text_add(&t, "%s", tri_message());
+    const int n = trial_lighter(run, v.limit, all);
+    for (int i = 0; i < n; i++) {
+        text_add(&t, i ? ", " : ". It would need ");
+        budget_mib(all[i].needs, &t);
+        text_add(&t, "%s with %s", i ? "" : " MiB", all[i].words);
+        if (all[i].fits || all[i].other_bits)
+            text_add(&t, " (%s%s%s)", all[i].fits ? "fits" : "",
+                     all[i].fits && all[i].other_bits ? ", " : "",
+                     all[i].other_bits ? "other bits" : "");
+    }
+    base_fail(TRI_USAGE, "%s%s", t.data ? t.data : "", n ? "" : ". No option alone would help");
+    if (t.failed) base_no_memory("the plan of memory");
+    text_free(&t);
+    return base_last();
 }

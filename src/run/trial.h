@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plans a run as it would be with other options, to learn how much memory that needs. */
+ * Plans a run as it would be with other options: how much memory it needs then, and which options
+ * make it need less. */
 #ifndef RUN_TRIAL_H
 #define RUN_TRIAL_H
 
@@ -17,5 +18,21 @@ struct trial trial_of(const tri_run *own);
 /* *bytes: what the run needs, with its programs, whatever the limit. Trials have the run's data;
  * the first opens them for all. */
 tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes);
+
+#define LIGHTER_MOST 16
+
+struct lighter {
+    char words[48]; /* "--lanes 1" */
+    size_t needs;   /* bytes of the run with them instead of its own */
+    bool fits, other_bits;
+};
+
+/* Those that help, and of these first what changes no bit. Of a number, such as that of lanes, the
+ * nearest is taken with which the run fits the limit, or else the one that needs least. Returns how
+ * many there are; an option that the run does not allow is left out. */
+int trial_lighter(tri_run *own, size_t limit, struct lighter out[LIGHTER_MOST]);
+/* After a run was refused because it does not fit: adds to the message which options would help.
+ * Returns the status. */
+tri_status trial_advise(tri_run *run);
 
 #endif

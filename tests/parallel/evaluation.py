@@ -338,7 +338,7 @@ def memory():
                           f"{int(limit * 1024)}K")
             need(run.returncode == (0 if fits else 2),
                  f"{workers} {limit}: exit {run.returncode}: {run.err}")
-            need(fits or "together with its evaluation needs" in run.err, run.err)
+            need(fits or "evaluations: " in run.err, run.err)
 
 
 def refused():

@@ -413,11 +413,11 @@ def recompute_fit():
     words = "bert-tiny:seq=64,layers=4 --batch 32 --lanes 4 --steps 2 --quiet".split()
     fits = [*words, "-n", "3", "--recompute", "fit", "--memory-limit"]
     run = trireme("train", *fits, "100M")
-    least = re.search(r"the run needs at least (\d+)\.\d MiB", run.err)
+    least = re.search(r"does not fit: (\d+) of", run.err)
     need(run.returncode == 2 and least, run.err)
-    limit = f"{int(least.group(1)) + 1}M"
+    limit = f"{least.group(1)}M"
     run = trireme("train", *words, "-n", "3", "--memory-limit", limit)
-    need(run.returncode == 2 and "--memory-limit is" in run.err, f"it fits: {run.err}")
+    need(run.returncode == 2 and "does not fit: " in run.err, f"it fits: {run.err}")
     run = trireme("train", *fits, limit)
     need(done(run) == done(trireme("train", *words)), run.err)
     need(run.err.count("--recompute fit: ") == 1, run.err)
