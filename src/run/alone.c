@@ -34,6 +34,7 @@ static void place(const tri_run *run, struct machine_place *p) { (void)run, (voi
 static tri_status settle(tri_run *run) {
     const struct machine *last = evaluation_machine(run);
     tri_status status = budget_check(last, &run->store, run->options.memory_limit);
+    run->too_large = status != TRI_OK;
     if (!status) status = machine_allocate(run->machine, &run->options);
     return status ? status : executables_settle(run);
 }

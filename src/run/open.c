@@ -289,7 +289,8 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = open_data(run);
     if (!status) status = executables_plan(run);
     if (!status) status = policy_open(run->policy, run);
-    if (!status && run->executor->settle(run)) status = trial_advise(run);
+    if (!status) status = run->executor->settle(run);
+    if (run->too_large) status = trial_advise(run);
     tri_graph_free(run->written);
     run->written = NULL;
     if (!status) status = finish_plan(run);

@@ -30,6 +30,7 @@ struct tri_run {
     struct machine executable[CREW_MOST_SHAPES];
     int n_executables;
     tri_graph *written; /* a copy of what the user wrote; null when the run is open */
+    bool too_large;     /* refused: it needs more memory than there is */
     int shape_class[CREW_MOST_SHAPES];        /* the class of lengths, see sampler.h */
     tri_graph *shape_model[CREW_MOST_SHAPES]; /* what the executables after the first are made of */
     struct machine *machine;                  /* the executable of the latest step */

@@ -182,7 +182,6 @@ tri_status trial_advise(tri_run *run) {
     struct text t = {0};
     const struct verdict v =
         budget_verdict(evaluation_machine(run), &run->store, run->options.memory_limit);
-    if (v.fits) return base_last();
     text_add(&t, "%s", tri_message());
     const int n = trial_lighter(run, v.limit, all);
     for (int i = 0; i < n; i++) {

@@ -235,11 +235,12 @@ static bool checked_or_mine(void *arg) {
 }
 
 /* The reporter checks that there is enough memory, before any worker has touched its own. */
-static tri_status check_memory(struct worker *c, const tri_run *run) {
+static tri_status check_memory(struct worker *c, tri_run *run) {
     crew_wait(c->head, checked_or_mine, c, &c->context[0].shared->heartbeat);
     if (atomic_load(&c->head->layout.checked)) return TRI_OK;
     const struct machine *m = evaluation_machine(run);
     tri_status status = budget_check(m, &run->store, run->options.memory_limit);
+    run->too_large = status != TRI_OK;
     if (status) return status;
     size_t plan = budget_with_others(m, &run->store) + budget_program(m);
     atomic_store(&c->head->layout.planned, (int64_t)plan);
