@@ -61,8 +61,7 @@ int main(int argc, char **argv) {
         tri_feed(run, "y", y, sizeof y);
         tri_set_scalar(run, "lr", 0.02 / (1 + (double)done / 200));
     } while (tri_step(run));
-    char weights[65], state[65];
-    tri_hash(run, weights, state);
-    printf("weights=sha256:%s after %lld steps\n", weights, (long long)tri_step_number(run));
+    char line[512];
+    if (!tri_result_line(run, line, sizeof line)) puts(line);
     return tri_close(run);
 }

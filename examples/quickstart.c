@@ -24,5 +24,7 @@ int main(int argc, char **argv) {
     while (tri_step(run))
         if (tri_step_number(run) % 100 == 0)
             printf("loss %g, top1 %g\n", tri_value(run, "loss"), tri_value(run, "top1"));
+    char line[512];
+    if (!tri_result_line(run, line, sizeof line)) puts(line);
     return tri_close(run);
 }

@@ -27,6 +27,8 @@
  *         while (tri_step(run))
  *             if (tri_step_number(run) % 100 == 0)
  *                 printf("loss %g, top1 %g\n", tri_value(run, "loss"), tri_value(run, "top1"));
+ *         char line[512];
+ *         if (!tri_result_line(run, line, sizeof line)) puts(line);
  *         return tri_close(run);
  *     }
  *
@@ -945,6 +947,10 @@ double tri_result(const tri_run *run, const char *name);
 /* SHA-256 in hexadecimal. weights: all parameters in order of their names, as plain f32. state:
  * also running statistics, optimizer state, loss scale and data cursor. */
 void tri_hash(const tri_run *run, char weights[65], char state[65]);
+/* The line that `trireme train` and tri_train print at their end, for a loop of your own, without a
+ * newline: steps, loss of the last step, both hashes, the best evaluation if there was one, and
+ * seconds. 512 bytes suffice. Fails, with an empty text, if the run failed before its last step. */
+tri_status tri_result_line(const tri_run *run, char *text, size_t bytes);
 
 /* A callback of the usual loop; either function may be null. If one returns a value other than 0,
  * the run ends. With several workers only the reporter calls callbacks, at least once per step: if

@@ -147,34 +147,10 @@ static void loop(tri_run *run, struct callbacks *callbacks, struct view *v) {
     }
 }
 
-#define DONE_TEXT 512
-
-/* The loss of the last step, which a run before --resume may have done; NaN if there was none. */
-static double last_loss(const tri_run *run) {
-    if (run->done > run->checkpointer->resumed) return tri_value(run, "loss");
-    return run->done ? run->checkpointer->state.loss : NAN;
-}
-
-/* The last line, which programs read. */
-static tri_status write_done(const tri_run *run, char line[DONE_TEXT]) {
-    char weights[65], state[65];
-    tri_hash(run, weights, state);
-    if (!*weights || !*state) return base_no_memory("the hash of the weights");
-    char best[160] = "";
-    const struct policy_state *is = &run->policy->is;
-    if (is->best_step)
-        base_format(best, sizeof best, " best_%s=%.9g best_step=%lld", run->policy->of, is->best,
-                    (long long)is->best_step);
-    base_format(line, DONE_TEXT, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s%s "
-                "seconds=%.3f\n", (long long)tri_step_number(run), last_loss(run), weights,
-                state, best, base_seconds() - run->record->begin);
-    return TRI_OK;
-}
-
 /* The reader of stdout may be gone if the run was stopped; this is no failure then. */
 static tri_status print_done(const char *line, bool stopped) {
     errno = 0;
-    if (fputs(line, stdout) >= 0 && !fflush(stdout)) return TRI_OK;
+    if (puts(line) >= 0 && !fflush(stdout)) return TRI_OK;
     if (stopped && errno == EPIPE) return TRI_OK;
     return base_fail(TRI_FAILED, "cannot write the last line to stdout: %s", strerror(errno));
 }
@@ -205,7 +181,7 @@ static void print_evaluations(const tri_run *run) {
 static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *callbacks,
                         const char *model) {
     struct view v = {.quiet = o->quiet, .model = model};
-    char line[DONE_TEXT] = "";
+    char line[512] = "";
     tri_run *run = tri_open(g, o);
     if (!run) return tri_close(NULL);
     struct sigaction old[COUNT(ends)];
@@ -226,9 +202,7 @@ static tri_status train(tri_graph *g, const tri_options *o, struct callbacks *ca
         print_evaluations(run);
         warn_diverged(run);
     }
-    /* After the last step, failing to write metrics or a checkpoint only changes the exit code. */
-    bool done = last && (!run->status || run->done >= run->total);
-    if (done) run_fail(run, write_done(run, line));
+    if (last) run_fail(run, tri_result_line(run, line, sizeof line));
     bool passed = *line && run->executor->take_last_line(run, line); /* the agent prints it */
     tri_status status = tri_close(run), printed = TRI_OK;
     if (reason)

@@ -14,6 +14,8 @@
 #include "run/checkpointer.h"
 #include "run/executor.h"
 #include "run/import.h"
+#include "run/policy.h"
+#include "run/record.h"
 #include "run/weights.h"
 
 #define PIECE 16384 /* bytes of an entry that are copied at a time, on the stack */
@@ -151,6 +153,33 @@ void tri_hash(const tri_run *run, char weights[65], char state[65]) {
         }
     }
     hashing_end(&h, run->done, weights, state);
+}
+
+/* The loss of the last step, which a run before --resume may have done; NaN if there was none. */
+static double last_loss(const tri_run *run) {
+    if (run->done > run->checkpointer->resumed) return tri_value(run, "loss");
+    return run->done ? run->checkpointer->state.loss : NAN;
+}
+
+/* After the last step, failing to write metrics or a checkpoint only changes the exit code. */
+tri_status tri_result_line(const tri_run *run, char *text, size_t bytes) {
+    char weights[65], state[65], best[160] = "";
+    if (bytes) *text = 0;
+    if (!run) return TRI_FAILED;
+    if (run->done < run->total && tri_run_status(run)) return run->status;
+    tri_hash(run, weights, state);
+    if (!*weights || !*state) return base_no_memory("the hash of the weights");
+    const struct policy_state *is = &run->policy->is;
+    if (is->best_step)
+        base_format(best, sizeof best, " best_%s=%.9g best_step=%lld", run->policy->of, is->best,
+                    (long long)is->best_step);
+    int n = base_format(text, bytes, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s"
+                        "%s seconds=%.3f", (long long)run->done, last_loss(run), weights, state,
+                        best, base_seconds() - run->record->begin);
+    if ((size_t)n < bytes) return TRI_OK;
+    if (bytes) *text = 0;
+    return base_fail(TRI_USAGE, "tri_result_line: the line takes %d bytes; the buffer has %zu",
+                     n + 1, bytes);
 }
 
 /* ---- files ---- */

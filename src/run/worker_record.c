@@ -59,7 +59,6 @@ void worker_record(struct worker *c, tri_run *run) {
     record_step(run->record, run);
 }
 
-
 void worker_last_line(struct worker *c, const char *line) {
-    base_format(c->head->told.last_line, sizeof c->head->told.last_line, "%s", line);
+    base_format(c->head->told.last_line, sizeof c->head->told.last_line, "%s\n", line);
 }

@@ -24,8 +24,15 @@ metric() { # name: every line of metrics.jsonl has a number for it
     steps=$(grep -c '"step":' "$1/metrics.jsonl")
     [ "$steps" -gt 0 ] && [ "$(grep -c "\"$2\":[0-9]" "$1/metrics.jsonl")" -eq "$steps" ]
 }
+weights() { sed -n 's/.*weights=sha256:\([0-9a-f]*\) .*/\1/p' out; }
+equal() { [ -n "$1" ] && [ "$1" = "$2" ] || { echo "'$1' and '$2'"; return 1; }; }
 
 check 'quickstart' says '^loss [0-9.]*, top1 [0-9.]*$' "$quickstart" --steps 100 --data synthetic
+check 'its last line, the result' grep -q '^done steps=100 loss=[0-9.]* weights=sha256:' out
+alone=$(weights)
+check 'with two workers' says '^done steps=100 ' "$program" run -n 2 --out quick -- "$quickstart" \
+    --steps 100 --data synthetic
+check 'the weights are the same, bit for bit' equal "$alone" "$(weights)"
 check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1 \
     --data synthetic
 check 'quickstart refuses an unknown option' refuses 2 'batch' "$quickstart" --bacth 3
@@ -60,9 +67,6 @@ check 'it is dumped' says 'conv2d(' "$program" dump "$network"
 check 'it is measured' says '^bench ' "$program" bench "$network" --steps 3 --batch 8
 
 # The published examples, on small data.
-weights() { sed -n 's/.*weights=sha256:\([0-9a-f]*\) .*/\1/p' out; }
-equal() { [ -n "$1" ] && [ "$1" = "$2" ] || { echo "'$1' and '$2'"; return 1; }; }
-
 linear=$programs/linear_regression
 check 'linear regression finds 2, 3 and 5, the loss below 0.002' \
     says '^z = \(2.0.\|1.9.\) x^2 + \(3.0.\|2.9.\) y^3 + \(5.0.\|4.9.\), loss 0.00[01]' "$linear"
@@ -118,7 +122,7 @@ check 'a loop that feeds' says '^step 2000: loss [0-9.e-]*$' "$fed"
 check 'has learned' python3 -c \
     'import re; assert float(re.findall("loss (.*)", open("out").read())[-1]) < 1e-3'
 alone=$(weights)
-check 'also with two workers' says '^weights=.* after 2000 steps$' "$program" run -n 2 --out fed \
+check 'also with two workers' says '^done steps=2000 ' "$program" run -n 2 --out fed \
     -- "$fed"
 check 'with the same bits' equal "$alone" "$(weights)"
 

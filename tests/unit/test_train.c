@@ -166,6 +166,25 @@ static void conditions_see_the_past(void **state) {
     assert_int_equal(tri_close(run), TRI_OK);
 }
 
+/* The line has the hashes of tri_hash, and is whole or empty. */
+static void a_result_line(void **state) {
+    (void)state;
+    char weights[65], hash[65], line[512], wanted[512];
+    tri_run *run = tri_open(line_with_loss(8), &(tri_options){.steps = 2, .source = numbers(70)});
+    assert_non_null(run);
+    while (tri_step(run)) continue;
+    tri_hash(run, weights, hash);
+    assert_int_equal(tri_result_line(run, line, sizeof line), TRI_OK);
+    int n = snprintf(wanted, sizeof wanted, "done steps=2 loss=%.9g weights=sha256:%s "
+                     "state=sha256:%s seconds=", tri_value(run, "loss"), weights, hash);
+    assert_memory_equal(line, wanted, (size_t)n);
+    assert_int_equal(tri_result_line(run, line, (size_t)n), TRI_USAGE);
+    assert_string_equal(line, "");
+    assert_non_null(strstr(tri_message(), "the buffer has"));
+    assert_int_equal(tri_result_line(NULL, line, sizeof line), TRI_FAILED);
+    assert_int_equal(tri_close(run), TRI_OK);
+}
+
 /* In the second step it takes logarithms of negative numbers. */
 static tri_graph *line_with_log(void) {
     tri_graph *g = tri_graph_new(10);
@@ -192,6 +211,9 @@ static void bad_loss_ends_the_run(void **state) {
         tri_hash(run, weights[1], hash[1]);
         assert_string_equal(weights[0], weights[1]);
         assert_string_equal(hash[0], hash[1]);
+        char line[512];
+        assert_int_equal(tri_result_line(run, line, sizeof line), TRI_FAILED);
+        assert_string_equal(line, "");
         assert_int_equal(tri_run_status(run), TRI_FAILED);
         assert_non_null(strstr(tri_message(), "step 2: "));
         assert_non_null(strstr(tri_message(), "the loss is nan; the first nan is a result of "));
@@ -489,6 +511,7 @@ int main(void) {
         cmocka_unit_test(sequential_data),
         cmocka_unit_test(updates_see_the_past),
         cmocka_unit_test(conditions_see_the_past),
+        cmocka_unit_test(a_result_line),
         cmocka_unit_test(bad_loss_ends_the_run),
         cmocka_unit_test(overflow_is_skipped),
         cmocka_unit_test(groups),
