@@ -856,8 +856,9 @@ tri_options tri_options_default(void);
  *
  * Removes the options it knows from argv and leaves the rest for the program to read or refuse. On
  * a mistake, and on an option of `trireme run` (-n, --spares), it prints the correct form and
- * returns TRI_USAGE. On --help it prints the options and exits. If your program has an option of
- * the same name, remove it from argv first. */
+ * returns TRI_USAGE. On --help it prints the options that most runs need and the names of topics;
+ * on --help TOPIC those of a topic; on --help all the text of tri_options_help. Then it exits. If
+ * your program has an option of the same name, remove it from argv first. */
 tri_status tri_options_parse(tri_options *o, int *argc, char **argv);
 const char *tri_options_help(void);
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the manual from its template and from the help of the program.
 
-What `trireme help` and `trireme COMMAND --help` list replaces the lines @SYNOPSIS@, @COMMANDS@ and
-@OPTIONS@ of the template. At its end, a line "@about NAME" begins what the manual adds to the help
-of a command (data), of an option (--data) or of an option of one command (data --check).
+What `trireme help` and `trireme COMMAND --help all` list replaces the lines @SYNOPSIS@, @COMMANDS@
+and @OPTIONS@ of the template. At its end, a line "@about NAME" begins what the manual adds to the
+help of a command (data), of an option (--data) or of an option of one command (data --check).
 Usage: manual.py TEMPLATE TRIREME >trireme.1"""
 import re
 import subprocess
@@ -79,7 +79,7 @@ class Manual:
         self.template = text
         self.about = dict(zip(about[::2], about[1::2]))
         names = re.findall(r"^  ([a-z ]*[a-z])   *[a-z]", "\n".join(help_of(program, "help")), re.M)
-        self.help = {name: help_of(program, *name.split(), "--help") for name in names}
+        self.help = {name: help_of(program, *name.split(), "--help", "all") for name in names}
 
     def option(self, o, command=""):
         about = self.about.pop(f"{command} {o.flag}".strip(), "")

@@ -207,7 +207,7 @@ ROWS |= {
 }
 
 # Mistakes: the words of a list follow those of its key. They share a folder, in which the commands
-# of MADE have run. wrong_words makes more of them from --help.
+# of MADE have run. wrong_words makes more of them from --help all.
 MADE = (f"train {TINY} {DATA} --steps 2 --batch 8 --lanes 2 --save w.safetensors --ckpt ck"
         f" --save-plan a.plan ; train {HEADS} --batch 8 --lanes 2 --steps 1 {MEGATRON} --save-plan"
         f" mesh.plan ; dump {TINY} > net.tri ; sed 1q net.tri > cut.safetensors")
@@ -351,8 +351,8 @@ def run(program, command):
     return run.returncode, without_measures(run.stdout), without_measures(run.stderr)
 
 
-def help_of(program, *command):
-    return run(program, " ".join([*command, "--help"]))[1]
+def help_of(program, command="", topic=""):
+    return run(program, f"{command} --help {topic}".strip())[1]
 
 
 def commands_of(program):
@@ -364,7 +364,7 @@ def texts(program):
     zoo, the networks of DIVIDED after each pass."""
     yield "help", "help ; --help ; version"
     for command in commands_of(program):
-        yield f"help, {command}", f"{command} --help ; help {command}"
+        yield f"help, {command}", f"{command} --help ; help {command} ; {command} --help all"
     for net in re.findall(r"^([a-z0-9-]+) ", run(program, "models")[1], re.M):
         yield f"{net}: memory", (f"memory {net} ; memory {net} --lanes 1"
                                  f" ; memory {net} --batch 2 -n 2"
@@ -379,7 +379,7 @@ def wrong_words(program):
     """Mistakes in each option of each command: a wrong word, and those that are nearly right; of
     train's options also no word, a misspelled name, and commands that may lack the option."""
     for command in commands_of(program):
-        text = help_of(program, command)
+        text = help_of(program, command, "all")
         for option in re.split(r"^(?=  --?[a-z])", text, flags=re.M)[1:]:
             flag, value = re.match(r"  (\S+)(?: ([^ \n]+))?", option).groups()
             begin = f"{command} {TINY}" + " --after fuse" * (command == "dump")

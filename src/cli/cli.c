@@ -188,7 +188,8 @@ void cli_describe_model(struct text *out) {
                       "networks for samples of several lengths that share their parameters.", out);
 }
 
-void cli_describe(const struct command *c, struct text *out) {
+int cli_describe(const struct command *c, const char *topic) {
+    struct text help = {0}, *out = &help;
     text_add(out, "usage: trireme %s%s%s\n", c->name, *c->arguments ? " " : "", c->arguments);
     if (c->takes_program && c->takes_model)
         text_add(out, "       trireme %s [options] -- ./program ARGS\n", c->name);
@@ -198,14 +199,19 @@ void cli_describe(const struct command *c, struct text *out) {
     if (c->takes_program) tables[n++] = visit_rows;
     if (c->rows) tables[n++] = c->rows;
     if (c->use) tables[n++] = options_rows;
-    options_describe(tables, c->use ? c->use : USE_ALL, out);
-    if (c->more) c->more(out);
-    if (c->takes_program)
+    if (options_describe(tables, c->use ? c->use : USE_ALL, topic, out)) {
+        text_free(out);
+        return cli_fail();
+    }
+    const bool whole = !topic || !strcmp(topic, "all");
+    if (whole && c->more) c->more(out);
+    if (whole && c->takes_program)
         options_paragraph("After --, a program of your own with its arguments takes the place of "
                           "MODEL: the command is about the first network that it opens (tri_open, "
                           "tri_train), with the program's options; those before -- override them. "
                           "The program goes no further: no callback is called, and nothing is "
                           "saved. What it has printed goes to stderr.", out);
+    return cli_print(out) ? cli_fail() : TRI_OK;
 }
 
 void cli_describe_all(struct text *out) {

@@ -54,8 +54,9 @@ tri_graph *cli_graph(struct cli_arguments *a);
 /* If no data is named and the model has data of its own, sets options.source to it. */
 tri_status cli_own_data(struct cli_arguments *a);
 
-/* The help of a command. */
-void cli_describe(const struct command *c, struct text *out);
+/* Prints the help of a command, or of a topic of its options (options_describe). Returns the exit
+ * code. */
+int cli_describe(const struct command *c, const char *topic);
 /* What MODEL can be; for `more`. */
 void cli_describe_model(struct text *out);
 /* All commands, a line each. */

@@ -9,10 +9,8 @@ static int help(const struct command *c, int argc, char **argv) {
     struct text t = {0};
     const struct command *about = argc > 1 ? command_find(argv[1]) : NULL;
     if (argc > 1 && !about) return cli_fail();
-    if (about)
-        cli_describe(about, &t);
-    else
-        cli_describe_all(&t);
+    if (about) return cli_describe(about, argc > 2 ? argv[2] : NULL);
+    cli_describe_all(&t);
     return cli_print(&t) ? cli_fail() : TRI_OK;
 }
 
@@ -25,7 +23,7 @@ static int version(const struct command *c, int argc, char **argv) {
 
 const struct command command_help = {
     .name = "help",
-    .arguments = "[COMMAND]",
+    .arguments = "[COMMAND [TOPIC]]",
     .help = "list the commands, or explain one",
     .run = help,
 };

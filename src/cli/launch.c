@@ -83,7 +83,8 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void describe(struct text *out) {
-    options_describe((const struct option_row *const[]){launch_rows, rows, NULL}, USE_ALL, out);
+    options_describe((const struct option_row *const[]){launch_rows, rows, NULL}, USE_ALL, "all",
+                     out);
 }
 
 const struct command command_run = {

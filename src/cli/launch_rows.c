@@ -45,7 +45,7 @@ const struct option_row launch_rows[] = {
      "workers: processes that share every step; the result does not depend on their number; auto "
      "takes as many as pay off, measured during the first steps (default: this process alone; of "
      "`run`: 1)",
-     workers, 0, USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
+     workers, 0, USE_TRAIN | USE_MEMORY | SHOWN, .group = GROUP_WORKERS},
     {"--most", "N",
      "the largest number that `trireme ctl DIR scale` can set; memory is laid out for it "
      "(default: that of -n)",

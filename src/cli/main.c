@@ -9,12 +9,6 @@
 
 #include "cli/cli.h"
 
-static bool asks_for_help(int argc, char **argv) {
-    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
-    return false;
-}
-
 static int run(int argc, char **argv) {
     struct text t = {0};
     if (argc < 2) {
@@ -25,10 +19,8 @@ static int run(int argc, char **argv) {
     }
     const struct command *c = command_find(argv[1]);
     if (!c) return cli_fail();
-    if (asks_for_help(argc - 1, argv + 1)) {
-        cli_describe(c, &t);
-        return cli_print(&t) ? cli_fail() : TRI_OK;
-    }
+    const char *topic;
+    if (options_ask_help(argc - 1, argv + 1, &topic)) return cli_describe(c, topic);
     return c->run(c, argc - 1, argv + 1);
 }
 

@@ -140,6 +140,14 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
     return TRI_OK;
 }
 
+bool options_ask_help(int argc, char **argv, const char **topic) {
+    int i = 1;
+    while (i < argc && strcmp(argv[i], "--") && strcmp(argv[i], "--help") && strcmp(argv[i], "-h"))
+        i++;
+    *topic = i + 1 < argc && *argv[i + 1] != '-' ? argv[i + 1] : NULL;
+    return i < argc && strcmp(argv[i], "--");
+}
+
 tri_status options_take_plan(tri_options *o) {
     if (!o->plan) return TRI_OK;
     const struct plan_file *p = plan_read(o->plan, true);
@@ -150,12 +158,23 @@ tri_status options_take_plan(tri_options *o) {
 
 tri_options tri_options_default(void) { return (tri_options){0}; }
 
+/* Ends the process. */
+static void print_help(const char *program, const char *topic) {
+    struct text t = {0};
+    text_add(&t, "options of %s:\n", program);
+    tri_status status = options_describe((const struct option_row *const[]){options_rows, NULL},
+                                         USE_TRAIN, topic, &t);
+    if (!status && t.failed) status = base_no_memory("the help");
+    if (status)
+        fprintf(stderr, "%s: %s\n", program, tri_message());
+    else
+        fputs(t.data, stdout);
+    exit(!status && fflush(stdout) ? TRI_FAILED : (int)status);
+}
+
 tri_status tri_options_parse(tri_options *o, int *argc, char **argv) {
-    for (int i = 1; i < *argc && strcmp(argv[i], "--"); i++)
-        if (!strcmp(argv[i], "--help")) {
-            printf("options of %s:\n%s", argv[0], tri_options_help());
-            exit(fflush(stdout) ? TRI_FAILED : TRI_OK);
-        }
+    const char *topic;
+    if (options_ask_help(*argc, argv, &topic)) print_help(argv[0], topic);
     const struct option_set sets[] = {{options_rows, o}, {0}};
     const tri_options before = *o;
     options_forget_usual(o);

@@ -24,12 +24,10 @@ const struct option_row *options_find(const struct option_set *sets, unsigned us
  * those of launch_rows. Returns TRI_USAGE with a message. */
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv);
+/* Whether the words ask for help, --help or -h [TOPIC]. *topic: null if none is given. */
+bool options_ask_help(int argc, char **argv, const char **topic);
 /* Reads the plan that the options name, and sets the options that it states. Their texts stay until
  * the process ends. */
 tri_status options_take_plan(tri_options *o);
-/* The help of the rows with `use`, by group, two columns. A null ends the tables. */
-void options_describe(const struct option_row *const tables[], unsigned use, struct text *out);
-/* An empty line, then the text in lines of the same width. */
-void options_paragraph(const char *help, struct text *out);
 
 #endif

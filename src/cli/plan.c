@@ -147,8 +147,7 @@ static const struct word {
     tri_status (*run)(char **word, struct cli_arguments *a, struct text *out);
 } words[] = {
     {"show", "FILE", "print a plan, and what it comes to, and check its strategies", 1, show},
-    {"diff", "A B", "list the lines that differ; the last line is `same bits` or `bits differ`, "
-     "which the compiled programs decide", 2, diff},
+    {"diff", "A B", "list the lines that differ; then `same bits` or `bits differ`", 2, diff},
 };
 
 static const struct word *find_word(const char *name) {

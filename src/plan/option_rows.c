@@ -162,7 +162,7 @@ const struct option_row options_rows[] = {
      "text:FILE[:FILE...]: text, as tokens; takes ,tokenizer=KIND ,for=lm|bert ,length=N and "
      ",predictions=N\n"
      "synthetic[:size=N]: random samples in the shapes that the model takes",
-     option_text, FIELD(data), RUNNING | RESUME_WARNS, .group = GROUP_DATA},
+     option_text, FIELD(data), RUNNING | SHOWN | RESUME_WARNS, .group = GROUP_DATA},
     {"--tokenizer", "KIND",
      "how --data text becomes tokens: bytes, bert:FILE, bert-cased:FILE or gpt2:DIR (default: "
      "bytes)",
@@ -199,19 +199,20 @@ const struct option_row options_rows[] = {
      "off, or auto, which starts one if reading is slow (default: auto)",
      data_threads, FIELD(data_threads), SAMPLING | RESUME_IGNORES, .group = GROUP_DATA},
 
-    {"--epochs", "N", "passes over the data (default: 1)", epochs, 0, USE_TRAIN | RESUME_WARNS,
-     .group = GROUP_TRAINING},
+    {"--epochs", "N", "passes over the data (default: 1)", epochs, 0,
+     USE_TRAIN | SHOWN | RESUME_WARNS, .group = GROUP_TRAINING},
     {"--steps", "N", "number of steps, instead of --epochs", steps, 0,
-     USE_TRAIN | USE_BENCH | USE_COMPARE | RESUME_WARNS, .group = GROUP_TRAINING, .state = 10},
+     USE_TRAIN | USE_BENCH | USE_COMPARE | SHOWN | RESUME_WARNS, .group = GROUP_TRAINING,
+     .state = 10},
     {"--batch", "N", "samples per step, over all workers together (default: 64)", option_count,
-     FIELD(batch), USE_ALL | RESUME_REQUIRES, .group = GROUP_TRAINING,
+     FIELD(batch), USE_ALL | SHOWN | RESUME_REQUIRES, .group = GROUP_TRAINING,
      .plan = PLAN_BATCH, .most = INT32_MAX},
     {"--lanes", "V",
      "slices of the batch, the unit of scheduling (default: chosen from model and batch)",
-     option_count, FIELD(lanes), LEARNING | RESUME_WARNS, .group = GROUP_TRAINING,
+     option_count, FIELD(lanes), LEARNING | SHOWN | RESUME_WARNS, .group = GROUP_TRAINING,
      .plan = PLAN_LANES, .most = INT32_MAX},
     {"--seed", "N", "seed of everything random (default: 0)", option_seed, FIELD(seed),
-     USE_ALL | RESUME_REQUIRES, .group = GROUP_TRAINING},
+     USE_ALL | SHOWN | RESUME_REQUIRES, .group = GROUP_TRAINING},
     {"--on-nan", "WAY",
      "what to do if the loss is NaN or infinite (default: stop):\n"
      "stop: end the run with exit status 1 and discard the step\n"
@@ -224,11 +225,11 @@ const struct option_row options_rows[] = {
 
     {"--optimizer", "NAME",
      "the optimizer: sgd, momentum, nesterov, adam, adamw, lars or lamb (default: sgd)",
-     option_text, FIELD(optimizer.name), LEARNING | RESUME_REQUIRES, .group = GROUP_OPTIMIZER,
-     .state = 11, .without = "sgd"},
+     option_text, FIELD(optimizer.name), LEARNING | SHOWN | RESUME_REQUIRES,
+     .group = GROUP_OPTIMIZER, .state = 11, .without = "sgd"},
     {"--lr", "X", "learning rate (default: 0.01; adam, adamw and lamb 0.001; lars 1)",
-     option_positive, FIELD(optimizer.lr), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER,
-     .state = 1},
+     option_positive, FIELD(optimizer.lr), LEARNING | SHOWN | RESUME_WARNS,
+     .group = GROUP_OPTIMIZER, .state = 1},
     {"--momentum", "X", "momentum of momentum, nesterov and lars (default: 0.9)", below_one,
      FIELD(optimizer.momentum), LEARNING | RESUME_WARNS, .group = GROUP_OPTIMIZER, .state = 2},
     {"--beta1", "X", "decay of the mean of gradients in adam, adamw and lamb (default: 0.9)",
@@ -265,7 +266,7 @@ const struct option_row options_rows[] = {
      "O1: half type for matrix products and convolutions; other operators follow their inputs\n"
      "O2: half type for everything except the parameters and statistics of norms and the loss\n"
      "O3: half type for everything, as far as the loss's operators allow it",
-     option_text, FIELD(amp), USE_ALL | RESUME_WARNS, .group = GROUP_PRECISION,
+     option_text, FIELD(amp), USE_ALL | SHOWN | RESUME_WARNS, .group = GROUP_PRECISION,
      .words = WORDS("O0", "O1", "O2", "O3"), .usual = "O0", .plan = PLAN_AMP},
     {"--amp-type", "TYPE", "half type: bf16 or f16 (default: bf16)", option_text, FIELD(amp_type),
      USE_ALL | RESUME_WARNS, .group = GROUP_PRECISION,
@@ -287,22 +288,22 @@ const struct option_row options_rows[] = {
      .usual = "4M", .plan = PLAN_BUCKET, .most = INT64_MAX},
     {"--memory-limit", "SIZE",
      "refuse a run that needs more memory: 900M, 4G (default: what machine and cgroup allow)",
-     option_size, FIELD(memory_limit), RUNNING | RESUME_IGNORES, .group = GROUP_PRECISION},
+     option_size, FIELD(memory_limit), RUNNING | SHOWN | RESUME_IGNORES, .group = GROUP_PRECISION},
 
     {"--threads", "T",
      "threads of this process, or of each worker; the result does not depend on them (default: "
      "one per core)",
-     option_count, FIELD(threads), RUNNING | RESUME_IGNORES, .group = GROUP_WORKERS,
+     option_count, FIELD(threads), RUNNING | SHOWN | RESUME_IGNORES, .group = GROUP_WORKERS,
      .plan = PLAN_THREADS, .most = PLAN_MOST_THREADS},
 
     {"--mesh", "AXES",
      "split each lane's operators over the seats of a mesh with these axes: model=4,rows=2, or a "
      "number for a network with tuples (default: that of the network, else none)",
-     option_text, FIELD(mesh), USE_ALL | RESUME_WARNS, .group = GROUP_MESH},
+     option_text, FIELD(mesh), USE_ALL | SHOWN | RESUME_WARNS, .group = GROUP_MESH},
     {"--strategy", "LIST",
      "how operators are split: files of strategies, or names of ready ones, separated by commas: "
      "megatron and megatron-sp for gpt2 and bert, channels for resnets and mlp",
-     option_text, FIELD(strategy), USE_ALL | RESUME_WARNS, .group = GROUP_MESH},
+     option_text, FIELD(strategy), USE_ALL | SHOWN | RESUME_WARNS, .group = GROUP_MESH},
     {"--unset", "WAY",
      "operators that no strategy mentions (default: follow):\n"
      "follow: split as their inputs are, so that little moves\n"
@@ -346,29 +347,31 @@ const struct option_row options_rows[] = {
      option_text, FIELD(zero), LEARNING | RESUME_IGNORES, .group = GROUP_PRECISION,
      .words = WORDS("0", "1", "2", "3"), .plan = PLAN_ZERO},
     {"--plan", "FILE",
-     "divide the run as this file says, which --save-plan wrote: batch, lanes, mesh, strategies, "
+     "divide the run as this file says, which --save-plan wrote; batch, lanes, mesh, strategies, "
      "precision and kernels must not be given otherwise; what changes no bit may, as --stages",
-     option_text, FIELD(plan), PLANNED | RESUME_IGNORES, .group = GROUP_MESH},
+     option_text, FIELD(plan), PLANNED | SHOWN | RESUME_IGNORES, .group = GROUP_MESH},
     {"--save-plan", "FILE", "write how this run is divided, as text for --plan", option_text,
      FIELD(save_plan), USE_TRAIN | RESUME_IGNORES, .group = GROUP_MESH},
 
     {"--save", "FILE", "write the weights at the end of the run (safetensors)", option_text,
-     FIELD(save), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
+     FIELD(save), USE_TRAIN | SHOWN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--load", "FILE",
      "start with these weights (safetensors); from a directory of checkpoints, with the newest "
      "intact ones",
-     option_text, FIELD(load), LOADING | USE_MEMORY | RESUME_REFUSES, .group = GROUP_WEIGHTS},
+     option_text, FIELD(load), LOADING | USE_MEMORY | SHOWN | RESUME_REFUSES,
+     .group = GROUP_WEIGHTS},
     {"--partial", NULL, "take what fits from the file of --load, and list the rest",
      option_given, FIELD(partial), LOADING | RESUME_REFUSES, .group = GROUP_WEIGHTS},
     {"--ckpt", "DIR", "write checkpoints to this directory; the last step is always saved",
-     option_text, FIELD(ckpt), USE_TRAIN | USE_MEMORY | RESUME_IGNORES, .group = GROUP_WEIGHTS},
+     option_text, FIELD(ckpt), USE_TRAIN | USE_MEMORY | SHOWN | RESUME_IGNORES,
+     .group = GROUP_WEIGHTS},
     {"--ckpt-key", "FILE",
      "encrypt checkpoints with the key in this file; --load reads encrypted ones with it "
      "(`trireme ckpt key FILE` makes a key)",
      option_text, FIELD(ckpt_key), LOADING | USE_MEMORY | RESUME_REQUIRES,
      .group = GROUP_WEIGHTS},
     {"--save-every", "N", "write a checkpoint every N steps (default: after the last one only)",
-     option_count, FIELD(save_every), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
+     option_count, FIELD(save_every), USE_TRAIN | SHOWN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--save-minutes", "M", "write a checkpoint every M minutes", option_positive,
      FIELD(save_minutes), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--keep", "K", "keep only the newest K checkpoints (default: all)", option_count,
@@ -378,7 +381,7 @@ const struct option_row options_rows[] = {
     {"--resume", NULL,
      "continue from the newest intact checkpoint, if there is one, as if the run had never "
      "stopped",
-     option_given, FIELD(resume), USE_TRAIN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
+     option_given, FIELD(resume), USE_TRAIN | SHOWN | RESUME_IGNORES, .group = GROUP_WEIGHTS},
     {"--changed", NULL,
      "with --resume, continue with another network, data or optimizer: tensors of the same name, "
      "shape and type keep their values, the others are listed",
@@ -386,7 +389,7 @@ const struct option_row options_rows[] = {
 
     {"--eval-data", "SPEC",
      "evaluate on this data (as for --data) after each epoch and after the last step", option_text,
-     FIELD(eval_data), USE_TRAIN | USE_MEMORY | RESUME_IGNORES, .group = GROUP_EVALUATION},
+     FIELD(eval_data), USE_TRAIN | USE_MEMORY | SHOWN | RESUME_IGNORES, .group = GROUP_EVALUATION},
     {"--eval-every", "N|epoch", "evaluate every N steps instead of every epoch (default: epoch)",
      count_or_epoch, FIELD(eval_every), USE_TRAIN | RESUME_IGNORES, .group = GROUP_EVALUATION},
     {"--best", "METRIC",
@@ -401,7 +404,7 @@ const struct option_row options_rows[] = {
     {"--out", "DIR",
      "directory for metrics.jsonl; that of an earlier run becomes metrics.1.jsonl, or the next "
      "free number (default: run; of your own program: none)",
-     option_text, FIELD(out), USE_TRAIN | RESUME_IGNORES, .group = GROUP_OUTPUT},
+     option_text, FIELD(out), USE_TRAIN | SHOWN | RESUME_IGNORES, .group = GROUP_OUTPUT},
     {"--metrics-every", "N",
      "write a line of metrics for every N steps, with their means (default: for every step, but "
      "at most 100 a second)",

@@ -15,6 +15,7 @@ enum option_use {
     USE_BENCH = 8,
     USE_MEMORY = 16,
     USE_COMPARE = 32,
+    SHOWN = 2048, /* beside these: --help shows the option without a topic */
     USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY | USE_COMPARE,
 };
 
@@ -29,7 +30,7 @@ enum option_resume {
     KEPT_ORDER = 1024,
 };
 
-/* The heading under which --help and the man page list an option. */
+/* The topic of --help, and heading of the man page, to which an option belongs. */
 enum option_group {
     GROUP_NONE, /* options of one command only, listed first and without a heading */
     GROUP_DATA,
@@ -103,6 +104,13 @@ void options_forget_usual(tri_options *o);
 void options_restore_usual(tri_options *o, const tri_options *before);
 /* Copies all texts. */
 tri_status options_keep_texts(tri_options *o, struct arena *a);
+
+/* The help of the rows with `use`; a null ends the tables. topic: that of a group, "all", or null
+ * for the options that most runs need and the list of topics. */
+tri_status options_describe(const struct option_row *const tables[], unsigned use,
+                            const char *topic, struct text *out);
+/* An empty line, then the text in lines of the same width. */
+void options_paragraph(const char *help, struct text *out);
 
 /* Setters, with the type that `at` points to. Texts are not copied. */
 const char *option_text(void *at, const char *value);     /* const char *; not empty */

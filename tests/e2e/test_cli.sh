@@ -98,6 +98,20 @@ for c in $("$program" help | sed -n 's|^  \([a-z]*\)   *[a-z].*|\1|p'); do
     expect "help $c" 0 "out:^usage: trireme $c" help "$c"
 done
 expect 'help of nothing' 2 'err:unknown command nothing' help nothing
+mistake 'a topic misspelled' 2 'err:no topic wrkers; do you mean workers?' train --help wrkers
+mistake 'a topic that others have' 2 'err:no topic data; it has all$' help version data
+expect 'a topic' 0 'out:^  --sampler KIND' train --help data
+same 'that topic alone' "$(grep -c '^[A-Z].*:$' out)" 1
+expect 'help of a topic' 0 'out:^  --sampler KIND' help train data
+expect 'the usual options' 0 'out:^  --steps N' train --help
+[ "$(wc -l <out)" -le 60 ]
+verdict 'in at most 60 lines' $? "$(wc -l <out)"
+flags() { sed -n 's/^  \(--*[a-z][a-z0-9-]*\) .*/\1/p' | sort; }
+for topic in $(sed -n 's/^  --help \([a-z]*\) .*/\1/p' out); do
+    [ "$topic" = all ] || "$program" train --help "$topic"
+done | flags >parts
+"$program" train --help all | flags >whole
+same 'the topics have all options, each once' "$(cat parts)" "$(cat whole)"
 expect 'models' 0 'out:^lenet5 ' models
 mistake 'a command misspelled' 2 'err:do you mean train?' tarin mlp
 mistake 'an unknown command' 2 'err:`trireme help` lists the commands' zeppelin

@@ -36,6 +36,9 @@ check 'the weights are the same, bit for bit' equal "$alone" "$(weights)"
 check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 16 --lr 0.1 \
     --data synthetic
 check 'quickstart refuses an unknown option' refuses 2 'batch' "$quickstart" --bacth 3
+check 'its help' says '^  --steps N' "$quickstart" --help
+check 'has topics' says '^  --sampler KIND' "$quickstart" --help data
+check 'and no others' refuses 2 'no topic dta; do you mean data?' "$quickstart" --help dta
 check 'and one of no program' refuses 2 'unknown: --zeppelin' "$quickstart" --zeppelin
 check 'and the number of workers' refuses 2 \
     '^.*: -n is an option of `trireme run`.*trireme run -n 2' "$quickstart" -n 2

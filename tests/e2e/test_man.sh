@@ -7,7 +7,7 @@ program=$(realpath "$1") manual=$(realpath "$2")
 
 commands=$("$program" help | sed -n 's|^  \([a-z ]*[a-z]\)   *[a-z].*|\1|p')
 check 'help lists commands' test "$(echo "$commands" | wc -l)" -ge 18
-flags=$(echo "$commands" | while read -r c; do "$program" $c --help </dev/null; done |
+flags=$(echo "$commands" | while read -r c; do "$program" $c --help all </dev/null; done |
     sed -n 's/^  -\([a-z0-9-]*\) .*/\1/p' | sort -u)
 check 'help lists options' test "$(echo "$flags" | wc -l)" -ge 80
 

@@ -24,7 +24,7 @@ touches() { # patch, number of files
 option() {
     program=option/build/src/trireme
     set -- train mlp:hidden=8 --steps 1 --data synthetic --quiet
-    $program train --help | grep -q '^ *brick: of bricks' || return 1
+    $program train --help advanced | grep -q '^ *brick: of bricks' || return 1
     $program "$@" --house stone 2>&1 | grep 'it can be plain, brick or timber' || return 1
     $program "$@" --house brick --save-plan brick.txt 2>&1 | grep 'the house is of bricks' ||
         return 1
