@@ -46,10 +46,10 @@ static void show_counts(const struct plan_file *p, struct text *out) {
         if (batch % lanes) text_add(out, "%lld to ", (long long)(batch / lanes));
         text_add(out, "%lld sample%s\n", (long long)most, most == 1 ? "" : "s");
     }
+    const long long threads = plan_number(p, PLAN_THREADS);
     if (plan_number(p, PLAN_WORKERS))
-        text_add(out, "workers: %lld, each with %lld threads\n",
-                 (long long)plan_number(p, PLAN_WORKERS),
-                 (long long)plan_number(p, PLAN_THREADS));
+        text_add(out, "workers: %lld, each with %lld thread%s\n",
+                 (long long)plan_number(p, PLAN_WORKERS), threads, threads == 1 ? "" : "s");
 }
 
 /* Without its network only the texts of strategies can be checked. */
