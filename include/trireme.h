@@ -837,12 +837,11 @@ typedef struct tri_options {
      * workers share one copy of parameters and optimizer state in any case, so 0 is the same as 1.
      * No bit depends on it. */
     const char *zero;
-    /* A plan: a text file with what decides the bits of a run (batch, lanes, mesh, strategies,
-     * precision, kernels), and where it is computed (threads, buckets,
-     * recomputation). save_plan writes the
-     * run's own. plan sets these options. Of the first kind, network and options must not say
-     * anything else; of the second, options win over the plan, and the plan over the network.
-     * tri_options_parse reads the plan too, so that `batch` is set when the network is built. */
+    /* A text file that says how a run is divided; save_plan writes the run's own. Its grain decides
+     * the bits (batch, lanes, mesh, strategies, precision, kernels): the network and the other
+     * options must not contradict it. Its placement does not (threads, buckets, stages,
+     * recomputation): options win over it, and it wins over the network. tri_options_parse reads
+     * the plan too, so that `batch` is set when the network is built. */
     const char *plan, *save_plan;
     const char *passes; /* passes to leave out: "-cse,-fold"; "-all,+cse": all but one */
     bool forward; /* no training: compute outputs only, with operators in evaluation mode */
@@ -1276,8 +1275,9 @@ void tri_strategy(tri_graph *g, const char *pattern, const char *factors);
 
 /* The same for the one operator that made t, as MindSpore's `shard` does: a tuple per input with a
  * number per dimension, the parts into which it is split: "(1,2),(2,1)". After "->" there may be a
- * tuple per output: "(1,2),(2,1)->(1,1)"; each number is 1 (the dimension is whole), the number of
- * parts that follows from the inputs, or that times the parts of a sum, which then is left split.
+ * tuple per output: "(1,2),(2,1)->(1,1)". Its numbers are 1, for a whole dimension, or the number
+ * of parts that follows from the inputs. If the operator sums over a split dimension, one number
+ * may be multiplied by the parts of that: "->(2,1)" gives each seat the sums of its own rows.
  * The seats are numbered as MindSpore numbers devices: in rows of the operator's own matrix, whose
  * dimensions are the factors in the order in which the tuples have them; left-over seats repeat
  * the work. The axes of a mesh given as a number are the coarsest that suit all tuples. Tuples win

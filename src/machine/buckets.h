@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Divides the results of a lane into buckets, in the order in which the lane's program completes
  * them. Each bucket is summed over the lanes on its own, as soon as it is complete: the gradients
- * of the last layers while the backward pass still computes those before them. So little more than
- * one bucket per thread is in memory beside what waits to be summed. What is in which bucket
- * changes no bit. */
+ * of the last layers while the backward pass still computes those before them. So a thread keeps
+ * about one bucket, and further ones only until another lane has completed the same bucket. What is
+ * in which bucket changes no bit. */
 #ifndef MACHINE_BUCKETS_H
 #define MACHINE_BUCKETS_H
 
