@@ -106,7 +106,7 @@ static tri_status compare_levels(struct text *t, struct cli_arguments *a,
     static const char *const levels[] = {"1", "2", "3"};
     const int64_t bucket = a->options.bucket;
     text_add(t, "\nZeRO levels, MiB; the workers share them, whatever their number\n"
-                "  %-6s %14s %18s %16s %8s\n", "level", "partial sums", "copies of weights",
+                "  %-6s %14s %18s %16s %8s\n", "level", "sums of lanes", "copies of weights",
              "optimizer state", "in all");
     for (size_t i = 0; i < COUNT(levels); i++) {
         a->options.zero = levels[i];
@@ -116,7 +116,7 @@ static tri_status compare_levels(struct text *t, struct cli_arguments *a,
         const struct budget b = budget_of(run->machine, &run->store);
         const double mib = 1 << 20;
         text_add(t, "  %-6s %14.1f %18.1f %16.1f %8.1f\n", i ? levels[i] : "0, 1",
-                 (double)b.partials / mib, (double)b.carried / mib, (double)b.optimizer / mib,
+                 (double)b.lane_sums / mib, (double)b.carried / mib, (double)b.optimizer / mib,
                  (double)budget_with_others(evaluation_machine(run), &run->store) / mib);
         run_free(run);
     }

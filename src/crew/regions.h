@@ -27,8 +27,8 @@ enum {
 #define EVERY_REGION(X) \
     X(VALUES, 0, 1, REGION_LINE, "parameters and states") \
     X(FILLS, sizeof(claim_word), 0, REGION_BY_WORKER, "claims of initial values") \
-    X(SLOTS, 0, 1, REGION_RESERVED | REGION_LINE, "partial sums") /* of the phase count */ \
-    X(SLOTS_OF_LANES, 0, 1, REGION_RESERVED | REGION_LINE, "partial sums") \
+    X(SLOTS, 0, 1, REGION_RESERVED | REGION_LINE, "sums of lanes") /* of the phase count */ \
+    X(SLOTS_OF_LANES, 0, 1, REGION_RESERVED | REGION_LINE, "sums of lanes") \
     X(BOARD, 0, 1, REGION_HOST | REGION_EACH, "claims of lanes and slots") /* as slots */ \
     X(BOARD_OF_LANES, 0, 1, REGION_HOST | REGION_EACH, "claims of lanes and slots") \
     X(BOARDS, sizeof(struct crew_board), 0, 0, "where boards are") /* the reporter, once */ \

@@ -82,7 +82,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     if (p && p->n_items) b.scratch = program_scratch(p, (size_t)p->memory.peak_item);
     for (int k = 0; k < 2; k++)
         if (has(m, REGION_SLOTS + (enum region_number)k))
-            b.partials += tree_bytes(&m->tree[k]) - tree_handed_bytes(&m->tree[k]);
+            b.lane_sums += tree_bytes(&m->tree[k]) - tree_handed_bytes(&m->tree[k]);
     if (has(m, REGION_SLOTS_OF_LANES))
         b.handed = tree_handed_bytes(&m->tree[1]);
     b.shared = m->shared_bytes;
@@ -97,7 +97,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     b.arena *= (size_t)m->processes;
     b.data *= (size_t)m->processes;
     b.program = budget_program(m);
-    b.total = b.parameters + b.states + b.optimizer + b.arena + b.replicas + b.partials +
+    b.total = b.parameters + b.states + b.optimizer + b.arena + b.replicas + b.lane_sums +
               b.handed + b.carried + b.data + b.copy + b.shared;
     return b;
 }
@@ -257,7 +257,7 @@ size_t budget_parts(const struct machine *m, const struct store *store,
         {b.optimizer, "optimizer state", ""},
         {b.arena, "activations", ": with gradients and scratch, of all threads"},
         {b.replicas, "replicas' activations", ": the same, of workers that share a lane"},
-        {b.partials, first->lanes > 1 ? "sums of lanes" : "gradients",
+        {b.lane_sums, first->lanes > 1 ? "sums of lanes" : "gradients",
          first->lanes > 1 ? ""
          : several        ? ": all kept until the update, since a worker may die before"
                           : ": all kept until the update"},

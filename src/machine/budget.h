@@ -12,7 +12,7 @@ struct budget {
     size_t arena;    /* activations, gradients, scratch: of all threads */
     size_t replicas; /* the same of all replicas, apart from the threads' */
     size_t scratch;  /* part of arena: scratch at the peak of one arena */
-    size_t partials; /* slots: results of lanes and their sums */
+    size_t lane_sums; /* slots: results of lanes and their sums */
     size_t handed;   /* slots: what legs of a pipeline hand to others */
     size_t carried;  /* computed once per step before the lanes: weights in other types, formats */
     size_t data;     /* batch buffers, gathered outputs, and `held` */

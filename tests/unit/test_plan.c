@@ -135,7 +135,7 @@ static void what_does_not_fit_is_refused(void **state) {
 }
 
 /* The parts of a budget have the right names: two lanes have half of the batch's activations each,
- * and partial sums; adam has two moments for each parameter. */
+ * and sums of lanes; adam has two moments for each parameter. */
 static void budgets(void **state) {
     (void)state;
     size_t arena = 0;
@@ -147,8 +147,8 @@ static void budgets(void **state) {
         struct budget b = budget_of(run->machine, &run->store);
         assert_int_equal(b.optimizer / b.parameters, 2);
         assert_true(b.data >= 32 * 3 * 32 * 32 * sizeof(float));
-        assert_true((b.partials > 0) == (lanes > 1));
-        assert_int_equal(b.total, b.parameters + b.states + b.optimizer + b.arena + b.partials +
+        assert_true((b.lane_sums > 0) == (lanes > 1));
+        assert_int_equal(b.total, b.parameters + b.states + b.optimizer + b.arena + b.lane_sums +
                                       b.carried + b.data);
         if (lanes == 1)
             arena = b.arena;
