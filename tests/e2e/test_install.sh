@@ -54,13 +54,16 @@ check 'and that of the README' diff -B readme.c prog.c
 line=$(sed -n 's/^ \* Build it with: cc prog.c \(.*\)$/\1/p' "$header")
 check 'the header'\''s line builds it' sh -c "$CC -Wall -Wextra -Werror prog.c $line -o prog"
 if [ -d /usr/share/datasets/fashion-mnist ]; then
-    ./prog --lr 0.1 >learned # lines of the steps 100 to 900; the last five count
+    ./prog --lr 0.1 | grep '^loss' >learned # of the steps 100 to 900; the last five count
     learns() { awk 'NR > 4 { top1 += $4 } END { exit !(NR == 9 && top1 / 5 > 0.75) }' learned; }
     check 'it learns the pictures' learns
 else
     echo 'ok it learns its pictures # skipped: dataset-fashion-mnist is not installed'
 fi
 check 'it trains' sh -c './prog --steps 200 --data synthetic | grep "^loss [0-9.]*, top1 [0-9.]*$"'
+check 'and prints the hash of its weights' sh -c './prog --steps 9 --data synthetic |
+    grep -x "done steps=9 loss=[0-9.]* weights=sha256:[0-9a-f]* state=sha256:[0-9a-f]* seconds=.*"'
+check 'the README has at most 130 lines' test "$(wc -l <"$sources/README.md")" -le 130
 
 for compiler in gcc clang; do
     if command -v $compiler >/dev/null; then
