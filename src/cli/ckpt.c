@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/convert.h"
-#include "base/nearest.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/cli.h"
 
@@ -63,7 +62,7 @@ static void list_one(const char *directory, const struct seal_key *key, int64_t 
 }
 
 /* In ascending order. */
-static tri_status list(char **word, const struct seal_key *key, struct text *out) {
+static tri_status list(char **word, void *key, struct text *out) {
     int64_t *steps;
     size_t n;
     if (is_folder(word[0]))
@@ -96,7 +95,7 @@ static void show_tensors(const char *title, const struct safetensors *f, struct 
         text_add(out, "  %-24s %s\n", base_spec_text(&f->entry[i].spec, spec), f->entry[i].name);
 }
 
-static tri_status show(char **word, const struct seal_key *given, struct text *out) {
+static tri_status show(char **word, void *given, struct text *out) {
     char folder[4096];
     struct checkpoint_state s;
     tri_status status = folder_of(word[0], folder);
@@ -138,7 +137,7 @@ static tri_status show(char **word, const struct seal_key *given, struct text *o
 
 /* ---- verify ---- */
 
-static tri_status verify(char **word, const struct seal_key *key, struct text *out) {
+static tri_status verify(char **word, void *key, struct text *out) {
     int64_t *steps = NULL, bad = 0, unread = 0;
     size_t n = 1;
     char path[4096];
@@ -226,7 +225,7 @@ static tri_status compare_file(const char *name, const struct side side[2], size
     return status;
 }
 
-static tri_status diff(char **word, const struct seal_key *key, struct text *out) {
+static tri_status diff(char **word, void *key, struct text *out) {
     struct side side[2];
     size_t differ = 0;
     tri_status status = TRI_OK;
@@ -247,7 +246,7 @@ static tri_status diff(char **word, const struct seal_key *key, struct text *out
 
 /* ---- key ---- */
 
-static tri_status make_key(char **word, const struct seal_key *key, struct text *out) {
+static tri_status make_key(char **word, void *key, struct text *out) {
     (void)key;
     tri_status status = seal_key_make(word[0]);
     if (!status)
@@ -258,26 +257,14 @@ static tri_status make_key(char **word, const struct seal_key *key, struct text 
 
 /* ---- the command ---- */
 
-static const struct word {
-    const char *name, *arguments, *help;
-    int n;
-    tri_status (*run)(char **word, const struct seal_key *key, struct text *out);
-} words[] = {
+static const struct cli_action actions[] = {
     {"ls", "DIR", "list the checkpoints in a directory", 1, list},
     {"show", "DIR|FOLDER", "show a checkpoint, or the newest in a directory", 1, show},
     {"verify", "DIR|FOLDER", "compare files with the hashes in their checkpoint", 1, verify},
     {"diff", "A B", "list the tensors that differ between two, and by how much", 2, diff},
     {"key", "FILE", "make a key that seals checkpoints", 1, make_key},
+    {0},
 };
-
-static const struct word *find_word(const char *name) {
-    struct nearest near = {.wanted = name};
-    for (size_t i = 0; i < COUNT(words); i++)
-        if (nearest_offer(&near, words[i].name)) return &words[i];
-    base_fail(TRI_USAGE, "ckpt: unknown action %s%s", name,
-              nearest_or(&near, "; there are %s", near.names));
-    return NULL;
-}
 
 struct own {
     const char *key; /* file, or null */
@@ -289,34 +276,17 @@ static const struct option_row rows[] = {
     {0},
 };
 
-static int run_word(const struct word *w, char **arguments, const char *key_file) {
-    struct text out = {0};
-    struct seal_key *key = NULL;
-    if (key_file && seal_key_open(key_file, &key)) return cli_fail();
-    tri_status status = w->run(arguments, key, &out);
-    int code = status ? cli_fail() : TRI_OK;
-    seal_key_free(key);
-    return cli_print(&out) ? cli_fail() : code;
-}
-
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
+    struct text out = {0};
+    struct seal_key *key = NULL;
     struct cli_arguments a;
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
-    const struct word *w = find_word(a.words[0]);
-    if (!w) return cli_fail();
-    if (a.n_words != 1 + w->n) {
-        base_fail(TRI_USAGE, "ckpt %s takes %d argument%s: trireme ckpt %s %s", w->name, w->n,
-                  w->n == 1 ? "" : "s", w->name, w->arguments);
-        return cli_fail();
-    }
-    return run_word(w, a.words + 1, own.key);
-}
-
-static void describe(struct text *out) {
-    text_add(out, "\n");
-    for (size_t i = 0; i < COUNT(words); i++)
-        text_add(out, "  %-7s %-11s %s\n", words[i].name, words[i].arguments, words[i].help);
+    const struct cli_action *action = cli_action(c, &a);
+    if (!action || (own.key && seal_key_open(own.key, &key))) return cli_fail();
+    int code = action->run(a.words + 1, key, &out) ? cli_fail() : TRI_OK;
+    seal_key_free(key);
+    return cli_print(&out) ? cli_fail() : code;
 }
 
 const struct command command_ckpt = {
@@ -324,7 +294,7 @@ const struct command command_ckpt = {
     .arguments = "ls|show|verify|diff|key ... [--ckpt-key FILE]",
     .help = "list, show, verify and compare checkpoints",
     .takes_words = "action",
+    .actions = actions,
     .rows = rows,
-    .more = describe,
     .run = run,
 };

@@ -178,6 +178,21 @@ tri_status cli_own_data(struct cli_arguments *a) {
     return a->options.source ? TRI_OK : base_last();
 }
 
+const struct cli_action *cli_action(const struct command *c, const struct cli_arguments *a) {
+    struct nearest near = {.wanted = a->words[0]};
+    const struct cli_action *f = c->actions;
+    while (f->name && !nearest_offer(&near, f->name)) f++;
+    if (!f->name)
+        base_fail(TRI_USAGE, "%s: unknown action %s%s", c->name, near.wanted,
+                  nearest_or(&near, "; there are %s", near.names));
+    else if (a->n_words == 1 + f->n || (a->model && f->n == 1 && a->n_words == 1))
+        return f;
+    else
+        base_fail(TRI_USAGE, "%s %s takes %d word%s: trireme %s %s %s", c->name, f->name, f->n,
+                  f->n == 1 ? "" : "s", c->name, f->name, f->arguments);
+    return NULL;
+}
+
 /* ---- help ---- */
 
 void cli_describe_model(struct text *out) {
@@ -204,6 +219,9 @@ int cli_describe(const struct command *c, const char *topic) {
         return cli_fail();
     }
     const bool whole = !topic || !strcmp(topic, "all");
+    for (const struct cli_action *f = whole ? c->actions : NULL; f && f->name; f++)
+        text_add(out, "%s  %-7s %-11s %s\n", f == c->actions ? "\n" : "", f->name, f->arguments,
+                 f->help);
     if (whole && c->more) c->more(out);
     if (whole && c->takes_program)
         options_paragraph("After --, a program of your own with its arguments takes the place of "

@@ -7,6 +7,13 @@
 #include "cli/options.h"
 #include "run/weights.h"
 
+/* What a command does with the words after its name, as `show FILE` of plan. */
+struct cli_action {
+    const char *name, *arguments, *help;
+    int n; /* words that it takes */
+    tri_status (*run)(char **word, void *of, struct text *out);
+};
+
 struct command {
     const char *name;              /* "train" */
     const char *arguments;         /* "MODEL [options]" */
@@ -17,6 +24,7 @@ struct command {
     const char *surplus;           /* message if a word is given where none is taken; %s is it */
     const char *takes_words;       /* "PICTURE": at least one such word follows MODEL; or null */
     unsigned use;                  /* selects rows of options_rows; 0: none */
+    const struct cli_action *actions; /* ended by one without a name; or null */
     const struct option_row *rows; /* the command's own options, or null */
     void (*more)(struct text *out); /* prints further help, or null */
     /* argv[0] is the command's name. Returns the exit code. Every failure has been reported. */
@@ -53,6 +61,10 @@ tri_status cli_read_about(const struct command *c, struct cli_arguments *a,
 tri_graph *cli_graph(struct cli_arguments *a);
 /* If no data is named and the model has data of its own, sets options.source to it. */
 tri_status cli_own_data(struct cli_arguments *a);
+
+/* The action that the words name, if they are as many as it takes; a program may stand for a single
+ * one. Null with a message. */
+const struct cli_action *cli_action(const struct command *c, const struct cli_arguments *a);
 
 /* Prints the help of a command, or of a topic of its options (options_describe). Returns the exit
  * code. */

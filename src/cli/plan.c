@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/visit.h"
 #include "dev/dev.h"
@@ -86,7 +85,8 @@ static tri_status show_own(struct cli_arguments *a, struct text *out) {
     return TRI_OK;
 }
 
-static tri_status show(char **word, struct cli_arguments *a, struct text *out) {
+static tri_status show(char **word, void *arguments, struct text *out) {
+    struct cli_arguments *a = arguments;
     if (!word[0]) return show_own(a, out);
     const struct plan_file *p = plan_read(word[0], true);
     if (!p) return base_last();
@@ -127,37 +127,25 @@ static tri_status compare_programs(const struct plan_file *const p[2],
     return status;
 }
 
-static tri_status diff(char **word, struct cli_arguments *a, struct text *out) {
+static tri_status diff(char **word, void *arguments, struct text *out) {
     const struct plan_file *p[2];
     bool same = true;
     tri_status status = TRI_OK;
     for (int i = 0; i < 2; i++)
         if (!(p[i] = plan_read(word[i], true))) return base_last();
     plan_differ(p[0], p[1], PLAN_MODEL, PLAN_KEYS, out);
-    if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, a, &same);
+    if (!same_part(p, PLAN_GRAIN)) status = compare_programs(p, arguments, &same);
     if (!status) text_add(out, same ? "same bits\n" : "bits differ\n");
     return status;
 }
 
 /* ---- the command ---- */
 
-static const struct word {
-    const char *name, *arguments, *help;
-    int n;
-    tri_status (*run)(char **word, struct cli_arguments *a, struct text *out);
-} words[] = {
+static const struct cli_action actions[] = {
     {"show", "FILE", "print a plan, and what it comes to, and check its strategies", 1, show},
     {"diff", "A B", "list the lines that differ; then `same bits` or `bits differ`", 2, diff},
+    {0},
 };
-
-static const struct word *find_word(const char *name) {
-    struct nearest near = {.wanted = name};
-    for (size_t i = 0; i < COUNT(words); i++)
-        if (nearest_offer(&near, words[i].name)) return &words[i];
-    base_fail(TRI_USAGE, "plan: unknown action %s%s", name,
-              nearest_or(&near, "; there are show and diff"));
-    return NULL;
-}
 
 static const struct option_row rows[] = {
     {"--model", "MODEL", "the network of plans that name none: FILE.tri, FILE.so", option_text,
@@ -170,13 +158,8 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text out = {0};
     struct cli_arguments a;
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
-    const struct word *w = find_word(a.words[0]);
+    const struct cli_action *w = cli_action(c, &a);
     if (!w) return cli_fail();
-    if (a.n_words != 1 + w->n && !(a.model && w->n == 1 && a.n_words == 1)) {
-        base_fail(TRI_USAGE, "plan %s takes %d file%s: trireme plan %s %s", w->name, w->n,
-                  w->n == 1 ? "" : "s", w->name, w->arguments);
-        return cli_fail();
-    }
     if (own.model && (a.program || visit_opened)) {
         base_fail(TRI_USAGE, "plan %s: --model and a program are both given: give one", w->name);
         return cli_fail();
@@ -188,9 +171,6 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void describe(struct text *out) {
-    text_add(out, "\n");
-    for (size_t i = 0; i < COUNT(words); i++)
-        text_add(out, "  %-5s %-5s %s\n", words[i].name, words[i].arguments, words[i].help);
     options_paragraph("With a program, show needs no FILE: it prints the plan of the program's "
                       "run. A FILE must be a plan of the program's network.", out);
 }
@@ -201,6 +181,7 @@ const struct command command_plan = {
     .help = "show and compare plan files (--save-plan)",
     .takes_words = "action",
     .takes_program = true,
+    .actions = actions,
     .rows = rows,
     .more = describe,
     .run = run,
