@@ -824,12 +824,12 @@ typedef struct tri_options {
     /* Stages of a pipeline, balanced by the work of their operators; instead of those that
      * tri_stage asks for. 1: none. 0: those of the network. */
     int64_t stages;
-    /* In which order each rank computes the legs of its stages: "1f1b" (the default), "gpipe",
-     * "interleaved" with `chunks` stages per rank, or "zero-bubble". */
+    /* In which order each track computes the legs of its stages: "1f1b" (the default), "gpipe",
+     * "interleaved" with `chunks` stages per track, or "zero-bubble". */
     const char *pipeline;
     int64_t chunks;
-    /* A worker computes a leg of another rank "late": if that rank's workers are dead or late (the
-     * default), or "never". */
+    /* A worker computes a leg of another track "late": if that track's workers are dead or late
+     * (the default), or "never". */
     const char *steal;
     /* What is kept of what depends on parameters: "0" and "1" sum a lane's gradients when it ends.
      * "2" (the default) sums them in buckets during the backward pass, so that fewer are kept. "3"

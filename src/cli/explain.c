@@ -161,11 +161,11 @@ static tri_run *open_run(struct cli_arguments *a, bool runs) {
 }
 
 /* Runs threads that compute legs side by side, as workers would, since legs that do take longer. */
-static tri_status measure_legs(struct cli_arguments *a, int ranks, double *cost) {
+static tri_status measure_legs(struct cli_arguments *a, int tracks, double *cost) {
     int cores = host_cores();
-    if (!ranks)
+    if (!tracks)
         return base_fail(TRI_USAGE, "--measure times the legs of a pipeline: add --stages");
-    a->options.threads = ranks < cores ? ranks : cores;
+    a->options.threads = tracks < cores ? tracks : cores;
     tri_run *run = open_run(a, true);
     tri_status status = run ? measure(run, cost) : base_last();
     if (run) run_free(run);
@@ -181,11 +181,11 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
     a->options.bucket = own->bucket;
     a->options.data = "synthetic";
     a->options.quiet = true;
-    if (!a->options.threads) a->options.threads = 1; /* as planned for a worker per rank */
+    if (!a->options.threads) a->options.threads = 1; /* as planned for a worker per track */
     tri_run *run = open_run(a, false);
     double cost[LEGS_MOST] = {0};
     if (!run) return base_last();
-    if (own->measure) status = measure_legs(a, run->machine->pipeline.ranks, cost);
+    if (own->measure) status = measure_legs(a, run->machine->pipeline.tracks, cost);
     if (!status)
         status = explain(a->model, &run->machine->compilation, run->machine, own,
                          own->measure ? cost : NULL);
@@ -218,8 +218,8 @@ static const struct option_row rows[] = {
      option_count, offsetof(struct own, devices), USE_ALL, .group = GROUP_NONE},
     {"--bucket", "SIZE", "as for training: buckets of at least this size", option_size,
      offsetof(struct own, bucket), USE_ALL, .group = GROUP_NONE},
-    {"--measure", NULL, "of a pipeline: run some steps on random samples, a thread per rank, and "
-     "say how long ranks wait with the times that legs and their sums of gradients take here",
+    {"--measure", NULL, "of a pipeline: run some steps on random samples, a thread per track, and "
+     "say how long tracks wait with the times that legs and their sums of gradients take here",
      option_given, offsetof(struct own, measure), USE_ALL, .group = GROUP_NONE},
     {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
      .group = GROUP_NONE},

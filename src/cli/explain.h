@@ -41,7 +41,7 @@ struct explained_bucket explain_bucket(const struct explanation *e, int bucket);
 
 /* Stages of a pipeline. */
 struct explained_stage {
-    int rank, operators[3]; /* by enum leg_kind */
+    int track, operators[3]; /* by enum leg_kind */
     const char *first, *last; /* of its forward operators */
 };
 struct explained_stage explain_stage(const struct explanation *e, int stage);
@@ -55,7 +55,7 @@ struct explained_handed {
 bool explain_hands_over(const struct explanation *e, int bucket);
 struct explained_handed explain_handed(const struct explanation *e, int bucket);
 void explain_readers(const struct explanation *e, int bucket, struct text *out); /* "F1,B0" */
-/* The part of the ranks' time in which they wait, by `cost`; below 0 with a message: it is not
+/* The part of the tracks' time in which they wait, by `cost`; below 0 with a message: it is not
  * known. */
 double explain_waiting(const struct explanation *e);
 void explain_add_stages(const struct explanation *e, struct text *out);

@@ -117,7 +117,7 @@ static json_t *of_bucket(const struct explanation *e, int i) {
 
 static json_t *of_stage(const struct explanation *e, int i) {
     struct explained_stage s = explain_stage(e, i);
-    return json_pack("{s:i,s:i,s:i,s:i,s:s?,s:s?}", "rank", s.rank, "forward",
+    return json_pack("{s:i,s:i,s:i,s:i,s:s?,s:s?}", "track", s.track, "forward",
                      s.operators[LEG_FORWARD], "backward", s.operators[LEG_BACKWARD], "weights",
                      s.operators[LEG_WEIGHTS], "from", s.first, "to", s.last);
 }
@@ -133,22 +133,22 @@ static json_t *of_handed(const struct explanation *e, int i) {
                      h.largest->node->name);
 }
 
-/* The turns of each rank as [leg, lane, when it begins if all legs take 1]. */
+/* The turns of each track as [leg, lane, when it begins if all legs take 1]. */
 static json_t *of_schedule(const struct explanation *e) {
     const struct pipeline *p = &e->m->pipeline;
-    json_t *ranks = json_array();
-    for (int rank = 0; rank < p->ranks; rank++) {
+    json_t *tracks = json_array();
+    for (int track = 0; track < p->tracks; track++) {
         json_t *turns = json_array();
-        for (int i = 0; i < p->per_rank; i++) {
-            const struct turn *t = pipeline_turn(p, rank, i);
+        for (int i = 0; i < p->per_track; i++) {
+            const struct turn *t = pipeline_turn(p, track, i);
             char name[LEG_TEXT];
             legs_name(&e->c->legs, t->leg, name);
             append(&turns, json_pack("[s,i,f]", name, t->lane,
                                      e->m->times.begin[t->leg * p->lanes + t->lane]));
         }
-        append(&ranks, turns);
+        append(&tracks, turns);
     }
-    return ranks;
+    return tracks;
 }
 
 static json_t *of_pipeline(const struct explanation *e) {

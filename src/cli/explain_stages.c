@@ -13,7 +13,7 @@
 struct explained_stage explain_stage(const struct explanation *e, int stage) {
     const struct program *lane = &e->m->thread[0].lane[0];
     const struct legs *l = &e->c->legs;
-    struct explained_stage s = {.rank = stage % e->m->pipeline.ranks};
+    struct explained_stage s = {.track = stage % e->m->pipeline.tracks};
     for (size_t i = 0; i < lane->n_items; i++) {
         const struct unit *u = lane->item[i].unit;
         for (int k = 0; k < u->n; k++) {
@@ -77,36 +77,36 @@ static void add_handed(struct text *t, const struct explanation *e) {
         text_add(t, "  %-6s %-16s %12zu %5d  %s of %s", name, readers.data ? readers.data : "",
                  h.bytes, h.kept, base_spec_text(&h.largest->spec, spec), h.largest->node->name);
         text_add(t, h.tensors > 1 ? ", and %d more\n" : "\n", h.tensors - 1);
-        stash[legs_at(&e->c->legs, h.leg).stage % e->m->pipeline.ranks] +=
+        stash[legs_at(&e->c->legs, h.leg).stage % e->m->pipeline.tracks] +=
             (double)h.kept * (double)h.bytes;
         t->failed |= readers.failed;
         text_free(&readers);
     }
-    for (int rank = 0; rank < e->m->pipeline.ranks; rank++)
-        text_add(t, "%s rank %d %.1f MiB", rank ? "," : "kept in all:", rank,
-                 stash[rank] / (1 << 20));
+    for (int track = 0; track < e->m->pipeline.tracks; track++)
+        text_add(t, "%s track %d %.1f MiB", track ? "," : "kept in all:", track,
+                 stash[track] / (1 << 20));
     text_add(t, "\n");
 }
 
 /* ---- the schedule ---- */
 
-/* "F3": forward of lane 3. With several stages per rank, a letter says which: a, b, ... */
+/* "F3": forward of lane 3. With several stages per track, a letter says which: a, b, ... */
 static void name_turn(const struct explanation *e, const struct turn *turn, bool chunks,
                       char name[2 * LEG_TEXT]) {
     struct leg leg = legs_at(&e->c->legs, turn->leg);
     int n = snprintf(name, 2 * LEG_TEXT, "%c%d", legs_letter(leg.kind), turn->lane);
     if (chunks)
         snprintf(name + n, (size_t)(2 * LEG_TEXT - n), "%c",
-                 'a' + leg.stage / e->m->pipeline.ranks % 26);
+                 'a' + leg.stage / e->m->pipeline.tracks % 26);
 }
 
-static void add_rank(struct text *t, const struct explanation *e, int rank, int cell, int cells) {
+static void add_track(struct text *t, const struct explanation *e, int track, int cell, int cells) {
     const struct pipeline *p = &e->m->pipeline;
-    bool chunks = e->c->legs.stages > p->ranks;
+    bool chunks = e->c->legs.stages > p->tracks;
     int at = 0;
-    text_add(t, "  rank %-3d", rank);
-    for (int i = 0; i < p->per_rank && at < cells; i++) {
-        const struct turn *turn = pipeline_turn(p, rank, i);
+    text_add(t, "  track %-3d", track);
+    for (int i = 0; i < p->per_track && at < cells; i++) {
+        const struct turn *turn = pipeline_turn(p, track, i);
         char name[2 * LEG_TEXT];
         int begin = (int)e->m->times.begin[turn->leg * p->lanes + turn->lane];
         if (begin >= cells) break;
@@ -123,17 +123,17 @@ static void add_rank(struct text *t, const struct explanation *e, int rank, int 
 static void add_schedule(struct text *t, const struct explanation *e) {
     const struct pipeline *p = &e->m->pipeline;
     char last[LEG_TEXT];
-    int cell = 1 + snprintf(last, sizeof last, "%d", p->lanes - 1) + (e->c->legs.stages > p->ranks);
-    int cells = (WIDTH - 14) / (cell + 1);
+    const bool chunks = e->c->legs.stages > p->tracks;
+    int cell = 1 + snprintf(last, sizeof last, "%d", p->lanes - 1) + chunks;
+    int cells = (WIDTH - 15) / (cell + 1);
     text_add(t, "\nschedule %s: F forward, B backward, W gradients of weights; numbers are "
                 "lanes%s\n",
-             pipeline_name(e->c->pipeline),
-             e->c->legs.stages > p->ranks ? ", letters the stages of a rank" : "");
-    for (int rank = 0; rank < p->ranks; rank++) add_rank(t, e, rank, cell, cells);
+             pipeline_name(e->c->pipeline), chunks ? ", letters the stages of a track" : "");
+    for (int track = 0; track < p->tracks; track++) add_track(t, e, track, cell, cells);
     if (p->side_by_side > 1)
-        text_add(t, "each rank has %d threads, which compute as many lanes side by side; the first "
-                    "is shown\n", p->side_by_side);
-    text_add(t, "waiting: %.1f %% of the ranks' time, if all legs take the same time\n",
+        text_add(t, "each track has %d threads, which compute as many lanes side by side; the "
+                    "first is shown\n", p->side_by_side);
+    text_add(t, "waiting: %.1f %% of the tracks' time, if all legs take the same time\n",
              100 * pipeline_idle(p, &e->m->times));
 }
 
@@ -161,11 +161,11 @@ static void add_times(struct text *t, const struct explanation *e) {
 void explain_add_stages(const struct explanation *e, struct text *t) {
     const struct legs *l = &e->c->legs;
     if (!e->m || !e->c->stages) return;
-    text_add(t, "\nstages\n  %-6s %4s %8s %9s %8s  %s\n", "stage", "rank", "forward", "backward",
+    text_add(t, "\nstages\n  %-6s %5s %8s %9s %8s  %s\n", "stage", "track", "forward", "backward",
              "weights", "operators from, to");
     for (int i = 0; i < l->stages; i++) {
         struct explained_stage s = explain_stage(e, i);
-        text_add(t, "  %-6d %4d %8d %9d %8d  %s, %s\n", i, s.rank, s.operators[LEG_FORWARD],
+        text_add(t, "  %-6d %5d %8d %9d %8d  %s, %s\n", i, s.track, s.operators[LEG_FORWARD],
                  s.operators[LEG_BACKWARD], s.operators[LEG_WEIGHTS], s.first ? s.first : "",
                  s.last ? s.last : "");
     }

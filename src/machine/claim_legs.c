@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Claims the legs of lanes in the order of the schedule. A rank's turns are claimed in order, by
+ * Claims the legs of lanes in the order of the schedule. A track's turns are claimed in order, by
  * one or several threads: this bounds how many lanes' results are kept. If a thread dies, its turn
  * is the first that is free again. */
 #include "machine/machine.h"
 
-bool pipeline_serves(const struct pipeline *s, int number, int all, int rank) {
-    return all < s->ranks ? rank % all == number : number % s->ranks == rank;
+bool pipeline_serves(const struct pipeline *s, int number, int all, int track) {
+    return all < s->tracks ? track % all == number : number % s->tracks == track;
 }
 
-/* The rank's first turn that nobody has claimed; null: none is left. */
-static const struct turn *next_turn(struct machine *m, const struct pipeline_claimer *c, int rank) {
+/* The track's first turn that nobody has claimed; null: none is left. */
+static const struct turn *next_turn(struct machine *m, const struct pipeline_claimer *c,
+                                    int track) {
     const struct pipeline *s = &m->pipeline;
-    int *done = &m->view[c->who.local].done[rank];
-    for (int i = *done; i < s->per_rank; i++) {
-        const struct turn *t = pipeline_turn(s, rank, i);
+    int *done = &m->view[c->who.local].done[track];
+    for (int i = *done; i < s->per_track; i++) {
+        const struct turn *t = pipeline_turn(s, track, i);
         struct board *b = tree_board(&m->tree[1], t->leg);
         if (board_is_free(b, c->who.step, t->lane)) return t;
         if (i == *done) *done += board_is_over(b, c->who.step, t->lane);
@@ -54,15 +55,15 @@ static bool is_earlier(const struct machine *m, const struct turn *a, const stru
 static const struct turn *choose(struct machine *m, const struct pipeline_claimer *c, bool own,
                                  bool *left) {
     const struct turn *best = NULL;
-    for (int rank = 0; rank < m->pipeline.ranks; rank++) {
-        if (pipeline_serves(&m->pipeline, c->number, c->all, rank) != own) continue;
+    for (int track = 0; track < m->pipeline.tracks; track++) {
+        if (pipeline_serves(&m->pipeline, c->number, c->all, track) != own) continue;
         const struct turn *t;
         enum readiness now = WAITS;
-        while ((t = next_turn(m, c, rank)) && (now = look(m, c->who.step, t)) == FAILED)
+        while ((t = next_turn(m, c, track)) && (now = look(m, c->who.step, t)) == FAILED)
             give_up(m, &c->who, t);
         *left |= t != NULL;
         if (!t || now == WAITS) continue;
-        if (!own && !(c->takes && c->takes(c->user, rank, t))) continue;
+        if (!own && !(c->takes && c->takes(c->user, track, t))) continue;
         if (!best || is_earlier(m, t, best)) best = t;
     }
     return best;
@@ -73,7 +74,7 @@ static void begin_view(struct machine *m, const struct pipeline_claimer *c) {
     if (v->step != c->who.step) *v = (struct pipeline_view){.step = c->who.step};
 }
 
-/* Of its own ranks, or else of others'. */
+/* Of its own tracks, or else of others'. */
 static const struct turn *find_turn(struct machine *m, const struct pipeline_claimer *c,
                                     bool *left) {
     bool others = false;

@@ -98,18 +98,18 @@ struct machine_member {
     struct replica *replica[2]; /* then by leg */
 };
 
-/* What a thread has seen of the ranks of a pipeline in a step. */
+/* What a thread has seen of the tracks of a pipeline in a step. */
 struct pipeline_view {
     uint32_t step;
-    int done[STAGE_MOST]; /* by rank: so many turns are over */
+    int done[STAGE_MOST]; /* by track: so many turns are over */
 };
 
 /* A thread that claims legs, as number `number` of `all`. */
 struct pipeline_claimer {
     struct tree_thread who;
     int number, all;
-    /* Whether it may take a turn of another's rank; null: no. */
-    bool (*takes)(void *user, int rank, const struct turn *t);
+    /* Whether it may take a turn of another's track; null: no. */
+    bool (*takes)(void *user, int track, const struct turn *t);
     void *user;
 };
 
@@ -233,7 +233,7 @@ void machine_use_buffer(struct machine *m, int buffer);
 void machine_bind_rows(const struct machine *m, struct program *p, char *buffer, int64_t first);
 /* Which of the two sizes of lanes it has. */
 int machine_lane_size(const struct machine *m, int64_t lane);
-/* Claims a leg of a lane in the order of the schedule: first of the ranks that the claimer serves.
+/* Claims a leg of a lane in the order of the schedule: first of the tracks that the claimer serves.
  * Returns the lane; PIPELINE_WAITS: what comes next needs others; PIPELINE_OVER: nothing is left to
  * claim. */
 #define PIPELINE_WAITS (-1)
@@ -243,8 +243,8 @@ int machine_claim_leg(struct machine *m, const struct pipeline_claimer *c, int *
 bool machine_leg_is_ready(struct machine *m, const struct pipeline_claimer *c);
 /* How many legs of lanes are over. */
 int machine_legs_over(struct machine *m, uint32_t step);
-/* Whether a claimer serves the rank. */
-bool pipeline_serves(const struct pipeline *s, int number, int all, int rank);
+/* Whether a claimer serves the track. */
+bool pipeline_serves(const struct pipeline *s, int number, int all, int track);
 /* The program for this lane of phase k (0: count, 1: lane). */
 struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane);

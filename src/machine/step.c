@@ -115,7 +115,7 @@ static int claim(struct lanes_run *s, const struct tree_thread *h, int *leg) {
     struct machine *m = s->m;
     const struct pipeline_claimer c = {.who = *h, .number = h->local, .all = m->n_threads};
     *leg = 0;
-    if (s->k && m->pipeline.ranks) return machine_claim_leg(m, &c, leg);
+    if (s->k && m->pipeline.tracks) return machine_claim_leg(m, &c, leg);
     int lane = board_claim_lane(tree_board(&m->tree[s->k], 0), h->step, h->thread);
     return lane < 0 ? PIPELINE_OVER : lane;
 }

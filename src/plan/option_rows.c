@@ -327,12 +327,12 @@ const struct option_row options_rows[] = {
      "in which order the legs run (default: 1f1b):\n"
      "1f1b: a backward leg as soon as possible, so that few lanes' results are kept\n"
      "gpipe: all forward legs first\n"
-     "interleaved: several stages per rank, so that ranks wait less\n"
+     "interleaved: several stages per track, so that tracks wait less\n"
      "zero-bubble: gradients of weights are legs of their own, which fill waiting time",
      option_text, FIELD(pipeline), LEARNING | RESUME_IGNORES, .group = GROUP_MESH,
      .words = WORDS("1f1b", "gpipe", "interleaved", "zero-bubble"), .usual = "1f1b",
      .plan = PLAN_PIPELINE},
-    {"--chunks", "K", "stages per rank of --pipeline interleaved (default: 2)", option_count,
+    {"--chunks", "K", "stages per track of --pipeline interleaved (default: 2)", option_count,
      FIELD(chunks), LEARNING | RESUME_IGNORES, .group = GROUP_MESH,
      .usual = "2", .plan = PLAN_CHUNKS, .most = STAGE_MOST},
     {"--steal", "WHEN",

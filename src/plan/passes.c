@@ -103,8 +103,8 @@ static tri_status settle_stages(struct compilation *c) {
     c->steals = option_choice("--steal", o->steal) == STEAL_LATE;
     const int64_t chunks = o->chunks ? o->chunks : option_usual_count("--chunks");
     if (c->pipeline == PIPELINE_INTERLEAVED && c->stages == chunks && !c->note)
-        c->note = "--pipeline interleaved with as many --chunks as stages makes one rank, which "
-                  "computes all stages of a lane: more --stages make more ranks, and so does "
+        c->note = "--pipeline interleaved with as many --chunks as stages makes one track, which "
+                  "computes all stages of a lane: more --stages make more tracks, and so does "
                   "--pipeline 1f1b";
     if (status || o->forward || c->stages || !(o->pipeline || o->chunks || o->steal)) return status;
     return base_fail(TRI_USAGE, "%s has no effect without stages: add --stages 2, or tri_stage in "

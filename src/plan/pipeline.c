@@ -25,7 +25,7 @@ static int chunks_of(const struct pipeline_wish *w) {
     return w->kind == PIPELINE_INTERLEAVED ? (int)option_usual_count("--chunks") : 1;
 }
 
-tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks) {
+tri_status pipeline_tracks(const struct pipeline_wish *w, int stages, int *tracks) {
     int chunks = chunks_of(w), p = stages / chunks;
     bool interleaved = w->kind == PIPELINE_INTERLEAVED;
     if (w->chunks && !interleaved)
@@ -33,87 +33,87 @@ tri_status pipeline_ranks(const struct pipeline_wish *w, int stages, int *ranks)
                          pipeline_name(w->kind));
     if (interleaved && chunks < 2)
         return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d: it needs at least 2 "
-                         "stages per rank, as with --chunks 2; --pipeline 1f1b has 1", chunks);
+                         "stages per track, as with --chunks 2; --pipeline 1f1b has 1", chunks);
     int up = (stages / chunks + 1) * chunks;
     if (interleaved && (!p || stages % chunks))
         return base_fail(TRI_USAGE, "--pipeline interleaved with --chunks %d needs a multiple of "
                          "%d stages, not %d; --stages %d works", chunks, chunks, stages,
                          up > STAGE_MOST ? up - chunks : up);
     if (interleaved && w->lanes % p)
-        return base_fail(TRI_USAGE, "--pipeline interleaved with %d ranks needs a multiple of %d "
+        return base_fail(TRI_USAGE, "--pipeline interleaved with %d tracks needs a multiple of %d "
                          "lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p, p,
                          w->lanes, (w->lanes / p + 1) * p);
     if (w->kind == PIPELINE_ZERO_BUBBLE && w->lanes < p)
-        return base_fail(TRI_USAGE, "--pipeline zero-bubble with %d ranks needs at least %d lanes, "
-                         "not %d; --lanes %d works, and so does --pipeline 1f1b", p, p, w->lanes,
-                         p);
-    *ranks = p;
+        return base_fail(TRI_USAGE, "--pipeline zero-bubble with %d tracks needs at least %d "
+                         "lanes, not %d; --lanes %d works, and so does --pipeline 1f1b", p, p,
+                         w->lanes, p);
+    *tracks = p;
     return TRI_OK;
 }
 
-/* A rank's turns. Lanes that are computed side by side form a group, and each turn of a group is
+/* A track's turns. Lanes that are computed side by side form a group, and each turn of a group is
  * one for each of its lanes. */
 struct writer {
     struct pipeline *s;
     const struct legs *l;
-    int rank, chunks, groups;
+    int track, chunks, groups;
     int n;
 };
 
-/* The k-th time that the rank computes forward (or backward): of which stage and group. With
- * several chunks, as many groups as there are ranks pass one stage, then the next. */
+/* The k-th time that the track computes forward (or backward): of which stage and group. With
+ * several chunks, as many groups as there are tracks pass one stage, then the next. */
 static void write(struct writer *w, int k, enum leg_kind kind) {
-    int ranks = w->s->ranks, round = ranks * w->chunks;
-    int chunk = w->chunks > 1 ? k % round / ranks : 0;
-    int group = w->chunks > 1 ? k / round * ranks + k % ranks : k;
+    int tracks = w->s->tracks, round = tracks * w->chunks;
+    int chunk = w->chunks > 1 ? k % round / tracks : 0;
+    int group = w->chunks > 1 ? k / round * tracks + k % tracks : k;
     if (kind != LEG_FORWARD) chunk = w->chunks - 1 - chunk;
-    int leg = legs_number(w->l, (struct leg){chunk * ranks + w->rank, kind});
+    int leg = legs_number(w->l, (struct leg){chunk * tracks + w->track, kind});
     int side = w->s->side_by_side;
     for (int lane = group * side; lane < (group + 1) * side && lane < w->s->lanes; lane++)
-        w->s->turn[w->rank * w->s->per_rank + w->n++] = (struct turn){leg, lane};
+        w->s->turn[w->track * w->s->per_track + w->n++] = (struct turn){leg, lane};
 }
 
 /* First some forward legs, then a backward and a forward leg in turn. Gradients of weights come as
- * many turns late as fill the rank's waiting time at the end. */
-static void write_rank(struct writer *w, enum pipeline_kind p) {
-    int all = w->groups * w->chunks, ranks = w->s->ranks, before = ranks - w->rank;
+ * many turns late as fill the track's waiting time at the end. */
+static void write_track(struct writer *w, enum pipeline_kind p) {
+    int all = w->groups * w->chunks, tracks = w->s->tracks, before = tracks - w->track;
     if (p == PIPELINE_GPIPE) before = all;
-    if (p == PIPELINE_INTERLEAVED) before = 2 * (ranks - w->rank - 1) + (w->chunks - 1) * ranks + 1;
+    if (p == PIPELINE_INTERLEAVED) before += tracks - w->track - 1 + (w->chunks - 1) * tracks;
     if (before > all) before = all;
     int forward = 0, weights = 0;
     while (forward < before) write(w, forward++, LEG_FORWARD);
     for (int i = 0; i < all; i++) {
         write(w, i, LEG_BACKWARD);
-        if (w->l->weights && i >= w->rank) write(w, weights++, LEG_WEIGHTS);
+        if (w->l->weights && i >= w->track) write(w, weights++, LEG_WEIGHTS);
         if (forward < all) write(w, forward++, LEG_FORWARD);
     }
     while (w->l->weights && weights < all) write(w, weights++, LEG_WEIGHTS);
 }
 
-/* As many as there are workers for each rank, if the groups suffice for the schedule. */
-static int side_by_side(const struct pipeline_wish *w, int ranks) {
-    for (int side = w->workers / ranks; side > 1; side--) {
+/* As many as there are workers for each track, if the groups suffice for the schedule. */
+static int side_by_side(const struct pipeline_wish *w, int tracks) {
+    for (int side = w->workers / tracks; side > 1; side--) {
         struct pipeline_wish less = *w;
         less.lanes = (w->lanes + side - 1) / side;
-        int same;
-        if (less.lanes >= ranks && !pipeline_ranks(&less, ranks * chunks_of(w), &same)) return side;
+        int same, stages = tracks * chunks_of(w);
+        if (less.lanes >= tracks && !pipeline_tracks(&less, stages, &same)) return side;
     }
     return 1;
 }
 
 tri_status pipeline_make(const struct pipeline_wish *w, const struct legs *l, struct pipeline *s) {
     *s = (struct pipeline){.lanes = w->lanes};
-    tri_status status = pipeline_ranks(w, l->stages, &s->ranks);
+    tri_status status = pipeline_tracks(w, l->stages, &s->tracks);
     if (status) return status;
-    s->side_by_side = side_by_side(w, s->ranks);
-    s->per_rank = l->n / s->ranks * s->lanes;
-    s->turn = calloc((size_t)s->ranks * (size_t)s->per_rank, sizeof *s->turn);
+    s->side_by_side = side_by_side(w, s->tracks);
+    s->per_track = l->n / s->tracks * s->lanes;
+    s->turn = calloc((size_t)s->tracks * (size_t)s->per_track, sizeof *s->turn);
     if (!s->turn) return base_no_memory("a schedule");
-    for (int rank = 0; rank < s->ranks; rank++) {
-        struct writer one = {s, l, rank, chunks_of(w),
+    for (int track = 0; track < s->tracks; track++) {
+        struct writer one = {s, l, track, chunks_of(w),
                              (w->lanes + s->side_by_side - 1) / s->side_by_side, 0};
-        write_rank(&one, w->kind);
-        CHECK(one.n == s->per_rank);
+        write_track(&one, w->kind);
+        CHECK(one.n == s->per_track);
     }
     return TRI_OK;
 }
@@ -130,9 +130,9 @@ struct simulation {
     const struct legs *l;
     const double *cost;
     struct pipeline_times *t;
-    int *next;      /* by rank: its next turn */
-    double *server; /* by rank and server: when it is free */
-    double *begun;  /* by rank: when its last turn began */
+    int *next;      /* by track: its next turn */
+    double *server; /* by track and server: when it is free */
+    double *begun;  /* by track: when its last turn began */
 };
 
 static double earliest(double *server, int n, int *which) {
@@ -142,12 +142,12 @@ static double earliest(double *server, int n, int *which) {
     return server[*which];
 }
 
-/* The rank's turns up to the first whose inputs are not computed yet. False: none. */
-static bool advance(struct simulation *m, int rank, bool *wrong) {
+/* The track's turns up to the first whose inputs are not computed yet. False: none. */
+static bool advance(struct simulation *m, int track, bool *wrong) {
     const struct pipeline *s = m->s;
     bool any = false;
-    for (; m->next[rank] < s->per_rank; m->next[rank]++, any = true) {
-        const struct turn *t = pipeline_turn(s, rank, m->next[rank]);
+    for (; m->next[track] < s->per_track; m->next[track]++, any = true) {
+        const struct turn *t = pipeline_turn(s, track, m->next[track]);
         int before = pipeline_before(m->l, t->leg), server;
         size_t at = (size_t)t->leg * (size_t)s->lanes + (size_t)t->lane;
         double ready = before < 0 ? 0
@@ -157,11 +157,11 @@ static bool advance(struct simulation *m, int rank, bool *wrong) {
             *wrong = true;
             return false;
         }
-        double *servers = &m->server[rank * s->side_by_side];
+        double *servers = &m->server[track * s->side_by_side];
         double free = earliest(servers, s->side_by_side, &server);
         double begin = ready > free ? ready : free;
-        if (m->begun[rank] > begin) begin = m->begun[rank];
-        m->begun[rank] = m->t->begin[at] = begin;
+        if (m->begun[track] > begin) begin = m->begun[track];
+        m->begun[track] = m->t->begin[at] = begin;
         servers[server] = m->t->end[at] = begin + m->cost[t->leg];
         m->t->busy += m->cost[t->leg];
         if (m->t->end[at] > m->t->makespan) m->t->makespan = m->t->end[at];
@@ -171,17 +171,17 @@ static bool advance(struct simulation *m, int rank, bool *wrong) {
 
 tri_status pipeline_simulate(const struct pipeline *s, const struct legs *l, const double *cost,
                              struct pipeline_times *t) {
-    size_t all = (size_t)l->n * (size_t)s->lanes, ranks = (size_t)s->ranks;
+    size_t all = (size_t)l->n * (size_t)s->lanes, tracks = (size_t)s->tracks;
     *t = (struct pipeline_times){.begin = malloc(all * sizeof *t->begin),
                                  .end = malloc(all * sizeof *t->end)};
-    struct simulation m = {s, l, cost, t, calloc(ranks, sizeof *m.next),
-                           calloc(ranks * (size_t)s->side_by_side, sizeof *m.server),
-                           calloc(ranks, sizeof *m.begun)};
+    struct simulation m = {s, l, cost, t, calloc(tracks, sizeof *m.next),
+                           calloc(tracks * (size_t)s->side_by_side, sizeof *m.server),
+                           calloc(tracks, sizeof *m.begun)};
     bool ok = t->begin && t->end && m.next && m.server && m.begun, wrong = false;
     for (size_t i = 0; ok && i < all; i++) t->end[i] = -1;
     for (bool any = ok; any;) {
         any = false;
-        for (int rank = 0; rank < s->ranks; rank++) any |= advance(&m, rank, &wrong);
+        for (int track = 0; track < s->tracks; track++) any |= advance(&m, track, &wrong);
     }
     for (size_t i = 0; ok && i < all; i++) wrong |= t->end[i] < 0;
     free(m.next);
@@ -200,7 +200,7 @@ void pipeline_times_free(struct pipeline_times *t) {
 }
 
 double pipeline_idle(const struct pipeline *s, const struct pipeline_times *t) {
-    return 1 - t->busy / (t->makespan * s->ranks * s->side_by_side);
+    return 1 - t->busy / (t->makespan * s->tracks * s->side_by_side);
 }
 
 /* Begins and ends ascend with the lanes. */

@@ -42,8 +42,8 @@ static tri_status check_outputs(const struct machine *usual, const struct machin
 static bool suits(const struct machine *usual, const tri_options *o) {
     const struct compilation *c = &usual->compilation;
     const struct pipeline_wish wish = {c->pipeline, (int)o->chunks, (int)o->lanes, 0};
-    int ranks;
-    return !c->stages || !pipeline_ranks(&wish, c->stages, &ranks);
+    int tracks;
+    return !c->stages || !pipeline_tracks(&wish, c->stages, &tracks);
 }
 
 static tri_status plan_executable(tri_run *run, struct sampler_step kind) {

@@ -13,11 +13,11 @@ struct busy {
     int64_t until;
 };
 
-/* What a thread has seen of another rank of a pipeline. */
-struct seen_rank {
+/* What a thread has seen of another track of a pipeline. */
+struct seen_track {
     struct turn turn; /* it could take this one, */
     uint64_t progress;
-    int64_t since, quiet; /* since then; since when the rank's workers make no progress */
+    int64_t since, quiet; /* since then; since when the track's workers make no progress */
 };
 
 /* One stage of a step: the lanes of a phase, or the sweeps before or after the lanes. */
@@ -28,7 +28,7 @@ struct worker_stage {
     int left;        /* how many lanes were left when this thread left them to others */
     int64_t until;   /* when it looks again at the lanes that it left to others */
     bool alone;      /* one thread of each worker takes part */
-    struct seen_rank seen[STAGE_MOST]; /* of a pipeline */
+    struct seen_track seen[STAGE_MOST]; /* of a pipeline */
     struct busy busy[2]; /* of claims, and of what it computes again */
     int64_t defers;  /* it leaves sums and tasks to others until then; -1: no; 0: not decided yet */
     struct thread_context *context;
@@ -100,7 +100,7 @@ void worker_keep_fault(const struct worker *c, struct crew_thread *t, int lane,
 /* Whether all lanes are done and audited. *leg: of the lane that failed. */
 bool worker_lanes_ended(const struct worker_stage *s, int *failed, int *leg);
 
-/* Legs of a pipeline. claim: as machine_claim_leg; a leg of another rank only if its workers are
+/* Legs of a pipeline. claim: as machine_claim_leg; a leg of another track only if its workers are
  * dead or late. ready: whether one could be claimed. slow: a lane and leg that another thread is
  * slow with, or -1. */
 bool worker_has_legs(const struct worker_stage *s);

@@ -74,7 +74,7 @@ bool worker_rows_are_free(void *arg) {
  * results and faults mean nothing. */
 static bool is_lost(const struct worker *c, const struct thread_context *me) {
     const struct machine *m = c->run->machine;
-    return me->k == 1 && m->pipeline.ranks && !me->audits &&
+    return me->k == 1 && m->pipeline.tracks && !me->audits &&
            board_lost(tree_board(&c->run->machine->tree[1], me->leg), (uint32_t)c->step, me->number,
                       me->lane);
 }
@@ -318,7 +318,7 @@ static bool changed(void *arg) {
            (left ? base_now() > s->until : !worker_defers(s) && slow_lane(s) >= 0);
 }
 
-#define LOOKS 2000000 /* nanoseconds between two looks whether another rank is late */
+#define LOOKS 2000000 /* nanoseconds between two looks whether another track is late */
 
 /* False: the stage is over for this thread. */
 static bool wait_for_others(struct worker_stage *s) {

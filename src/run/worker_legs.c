@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A worker's legs of a pipeline (plan/pipeline.h). Worker r serves rank r modulo the number of
- * ranks. What it takes of other ranks, and computes again, depends on how long the operators of a
- * leg have taken at most. */
+ * A worker's legs of a pipeline (plan/pipeline.h). The worker of rank r serves track r modulo the
+ * number of tracks. What it takes of other tracks, and computes again, depends on how long the
+ * operators of a leg have taken at most. */
 #include <string.h>
 
 #include "run/worker_inside.h"
@@ -11,7 +11,7 @@
 #define LATER 2000000      /* when a thread that found no slot looks again */
 
 bool worker_has_legs(const struct worker_stage *s) {
-    return s->k == 1 && s->c->run->machine->pipeline.ranks;
+    return s->k == 1 && s->c->run->machine->pipeline.tracks;
 }
 
 int worker_leg(const struct worker *c, int leg) {
@@ -49,9 +49,9 @@ static int number_of(const struct worker_stage *s, int place, int thread, int *a
     return replicas ? crew_group_of(h, place) : rank * each + thread;
 }
 
-/* Whether a worker that serves the rank is at work. *progress changes with every leg that its
+/* Whether a worker that serves the track is at work. *progress changes with every leg that its
  * threads begin or end. */
-static bool is_served(const struct worker_stage *s, int rank, uint64_t *progress) {
+static bool is_served(const struct worker_stage *s, int track, uint64_t *progress) {
     const struct worker *c = s->c;
     const struct crew_head *h = c->head;
     bool served = false;
@@ -61,7 +61,7 @@ static bool is_served(const struct worker_stage *s, int rank, uint64_t *progress
         for (int k = 0, all; k < c->threads; k++) {
             const struct crew_thread *t = &h->thread[i * c->threads + k];
             int number = number_of(s, i, k, &all);
-            if (number < 0 || !pipeline_serves(&c->run->machine->pipeline, number, all, rank))
+            if (number < 0 || !pipeline_serves(&c->run->machine->pipeline, number, all, track))
                 continue;
             served = true;
             *progress += (uint64_t)atomic_load(&t->lane_began) + atomic_load(&t->lanes_done) +
@@ -71,32 +71,32 @@ static bool is_served(const struct worker_stage *s, int rank, uint64_t *progress
     return served;
 }
 
-/* The longest patience with a leg of the rank. */
-static int64_t longest_of(const struct worker *c, int rank) {
+/* The longest patience with a leg of the track. */
+static int64_t longest_of(const struct worker *c, int track) {
     const struct legs *l = &c->run->machine->compilation.legs;
     int64_t longest = 0;
     for (int leg = 0; leg < l->n; leg++) {
-        bool of_rank = legs_at(l, leg).stage % c->run->machine->pipeline.ranks == rank;
-        if (of_rank && patience(c, leg) > longest) longest = patience(c, leg);
+        bool of_track = legs_at(l, leg).stage % c->run->machine->pipeline.tracks == track;
+        if (of_track && patience(c, leg) > longest) longest = patience(c, leg);
     }
     return longest;
 }
 
-/* Whether this thread may take a turn of another rank: its workers are dead, or have been busy with
- * something else for longer than the turn takes, or have not begun or ended a leg for so long: if
- * they are stopped, not every turn waits. */
-static bool takes(void *stage, int rank, const struct turn *t) {
+/* Whether this thread may take a turn of another track: its workers are dead, or have been busy
+ * with something else for longer than the turn takes, or have not begun or ended a leg for so long:
+ * if they are stopped, not every turn waits. */
+static bool takes(void *stage, int track, const struct turn *t) {
     struct worker_stage *s = stage;
-    struct seen_rank *seen = &s->seen[rank];
+    struct seen_track *seen = &s->seen[track];
     int64_t now = base_now();
     uint64_t progress;
-    if (!is_served(s, rank, &progress)) return true;
-    if (seen->progress != progress) *seen = (struct seen_rank){*t, progress, now, now};
+    if (!is_served(s, track, &progress)) return true;
+    if (seen->progress != progress) *seen = (struct seen_track){*t, progress, now, now};
     if (seen->turn.leg != t->leg || seen->turn.lane != t->lane) {
         seen->turn = *t;
         seen->since = now;
     }
-    int64_t longest = longest_of(s->c, rank);
+    int64_t longest = longest_of(s->c, track);
     return now - seen->since > longest || now - seen->quiet > longest;
 }
 

@@ -62,7 +62,7 @@ stages='mlp:hidden=64 --batch 64 --lanes 6 --stages 3'
 check 'stages' says '^  1 *1 *[0-9]* *[0-9]* *0  ' "$trireme" explain $stages
 check 'stages, with an optimizer' says '^schedule 1f1b' "$trireme" explain $stages --optimizer adam
 check 'what legs hand over' grep -q '^  F0 *F1 * [0-9]* *[23]  f32' out
-check 'the schedule' grep -q '^  rank 0   F0 F1 F2 .  .  B0 F3 B1 F4 B2 F5 B3 .  B4 .  B5$' out
+check 'the schedule' grep -q '^  track 0   F0 F1 F2 .  .  B0 F3 B1 F4 B2 F5 B3 .  B4 .  B5$' out
 check 'its waiting time' grep -q '^waiting: 25.0 % of' out
 check 'measured' says '^waiting: .* with the times measured here; .* F0 [0-9.]*, F1' \
     "$trireme" explain $stages --measure
@@ -73,7 +73,7 @@ check 'measuring changes nothing else' sh -c 'grep -v "measured here" measured |
     >out
 check 'ZeRO level 3: no leg hands weights over' sh -c \
     'grep -q "^  F0  .*bf16" out && ! grep "^  F" out | grep -q "param.*bf16.cast"'
-check 'interleaved' says '  rank 1 *[.] *F0a' "$trireme" explain mlp --batch 64 --lanes 4 \
+check 'interleaved' says '  track 1 *[.] *F0a' "$trireme" explain mlp --batch 64 --lanes 4 \
     --stages 4 --pipeline interleaved
 pipeline_as_json() {
     "$trireme" explain $stages --pipeline zero-bubble --json >out && python3 - <<'EOF'

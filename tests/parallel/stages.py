@@ -70,8 +70,8 @@ def allowed(row):
     if not row["pipeline"].startswith("interleaved"):
         return True
     chunks = 4 if row["pipeline"].endswith("4") else 2
-    ranks = row["stages"] // chunks
-    return ranks > 0 and row["stages"] % chunks == 0 and all(n % ranks == 0 for n in lanes)
+    tracks = row["stages"] // chunks
+    return tracks > 0 and row["stages"] % chunks == 0 and all(n % tracks == 0 for n in lanes)
 
 
 def check(row):

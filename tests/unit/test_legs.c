@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The boards of two legs under the model checker (model.h): forward legs hand each lane's results
  * to backward legs in slots, which are let go when the backward leg is over. Threads claim legs in
- * the order of a rank, compute legs that others are late with, are paused and die; one actor
+ * the order of a track, compute legs that others are late with, are paused and die; one actor
  * recovers from deaths, another clears the boards for the next step. */
 #include "model.h"
 
@@ -53,7 +53,7 @@ struct state {
     int step, clearing;
 };
 
-/* ahead: forward legs before the first backward leg; 0: backward legs are another rank's. kept:
+/* ahead: forward legs before the first backward leg; 0: backward legs are another track's. kept:
  * lanes whose results are kept. */
 static struct setup {
     int lanes, threads, ahead, kept, deaths, pauses, steps;
@@ -91,7 +91,7 @@ static bool is_complete(const struct state *w) {
 
 /* ---- calls ---- */
 
-/* Turn i of the rank: a leg of a lane, as leg * lanes + lane. First some forward legs, then
+/* Turn i of the track: a leg of a lane, as leg * lanes + lane. First some forward legs, then
  * backward and forward in turn. */
 static int turn_at(int i) {
     int first = is.ahead < is.lanes ? is.ahead : is.lanes, pairs = 2 * (is.lanes - first);
@@ -101,7 +101,7 @@ static int turn_at(int i) {
     return i % 2 ? first + i / 2 : is.lanes + i / 2;
 }
 
-/* The first turn of a rank that nobody has claimed; -1: it waits for its forward leg, or none is
+/* The first turn of a track that nobody has claimed; -1: it waits for its forward leg, or none is
  * left. */
 static int claim_turn(const struct state *w, bool reader, uint32_t step, int who) {
     struct board before = board_of(w, FORWARD);

@@ -44,18 +44,18 @@ static void forget(struct made *m) {
     pipeline_times_free(&m->t);
 }
 
-/* Whether the rank's turns name each of its legs once per lane, and no other. */
-static bool is_complete(const struct made *m, int rank) {
+/* Whether the track's turns name each of its legs once per lane, and no other. */
+static bool is_complete(const struct made *m, int track) {
     static int seen[LEGS_MOST][MOST_LANES];
     memset(seen, 0, sizeof seen);
-    for (int i = 0; i < m->s.per_rank; i++) {
-        const struct turn *t = pipeline_turn(&m->s, rank, i);
-        if (legs_at(&m->legs, t->leg).stage % m->s.ranks != rank) return false;
+    for (int i = 0; i < m->s.per_track; i++) {
+        const struct turn *t = pipeline_turn(&m->s, track, i);
+        if (legs_at(&m->legs, t->leg).stage % m->s.tracks != track) return false;
         seen[t->leg][t->lane]++;
     }
     for (int leg = 0; leg < m->legs.n; leg++)
         for (int lane = 0; lane < m->s.lanes; lane++)
-            if (seen[leg][lane] != (legs_at(&m->legs, leg).stage % m->s.ranks == rank))
+            if (seen[leg][lane] != (legs_at(&m->legs, leg).stage % m->s.tracks == track))
                 return false;
     return true;
 }
@@ -73,25 +73,25 @@ static int stash(const struct made *m, int stage) {
 static int least(int a, int b) { return a < b ? a : b; }
 
 static void test_theory(void **state) {
-    static const int ranks[] = {2, 3, 4, 8};
+    static const int tracks[] = {2, 3, 4, 8};
     (void)state;
-    for (size_t r = 0; r < COUNT(ranks); r++)
-        for (int v = 1, p = ranks[r]; v <= MOST_LANES; v++)
+    for (size_t r = 0; r < COUNT(tracks); r++)
+        for (int v = 1, p = tracks[r]; v <= MOST_LANES; v++)
             for (enum pipeline_kind k = 0; k <= PIPELINE_ZERO_BUBBLE; k++)
                 for (int chunks = 2; chunks <= (k == PIPELINE_INTERLEAVED ? 4 : 2); chunks++) {
                     bool inter = k == PIPELINE_INTERLEAVED, zero = k == PIPELINE_ZERO_BUBBLE;
                     const struct pipeline_wish w = wish(k, inter ? chunks : 0, v, 1);
                     int stages = inter ? p * chunks : p, found;
                     bool legal = inter ? v % p == 0 : !zero || v >= p;
-                    assert_int_equal(pipeline_ranks(&w, stages, &found) == TRI_OK, legal);
+                    assert_int_equal(pipeline_tracks(&w, stages, &found) == TRI_OK, legal);
                     if (!legal) continue;
                     struct made m = make(&w, stages);
-                    assert_int_equal(m.s.ranks, p);
-                    for (int rank = 0; rank < p; rank++) assert_true(is_complete(&m, rank));
+                    assert_int_equal(m.s.tracks, p);
+                    for (int track = 0; track < p; track++) assert_true(is_complete(&m, track));
                     double all = inter ? chunks * v : zero ? 3 * v : v;
                     double idle = (p - 1) / (all + p - 1);
                     if (fabs(pipeline_idle(&m.s, &m.t) - idle) > 1e-9)
-                        fail_msg("%s, %d ranks, %d lanes: idle %g, expected %g", pipeline_name(k),
+                        fail_msg("%s, %d tracks, %d lanes: idle %g, expected %g", pipeline_name(k),
                                  p, v, pipeline_idle(&m.s, &m.t), idle);
                     for (int stage = 0; stage < p && !inter; stage++) {
                         int kept = k == PIPELINE_GPIPE ? v : zero ? least(v, p)
@@ -103,7 +103,7 @@ static void test_theory(void **state) {
                 }
 }
 
-/* With several workers per rank, as many lanes are computed side by side. */
+/* With several workers per track, as many lanes are computed side by side. */
 static void test_side_by_side(void **state) {
     (void)state;
     for (int workers = 1; workers <= 8; workers++)
@@ -111,7 +111,7 @@ static void test_side_by_side(void **state) {
             const struct pipeline_wish w = wish(PIPELINE_1F1B, 0, v, workers);
             struct made m = make(&w, 2);
             assert_true(m.s.side_by_side <= (workers > 2 ? workers / 2 : 1));
-            for (int rank = 0; rank < 2; rank++) assert_true(is_complete(&m, rank));
+            for (int track = 0; track < 2; track++) assert_true(is_complete(&m, track));
             if (workers == 4 && v == 16) {
                 assert_int_equal(m.s.side_by_side, 2);
                 assert_true(fabs(m.t.makespan - 2 * (8 + 1)) < 1e-9);
@@ -128,10 +128,10 @@ static void test_checker(void **state) {
     struct made m = make(&w, 2);
     struct pipeline_times t;
     struct turn *turn = m.s.turn, first = turn[0];
-    for (int i = 0; i + 1 < m.s.per_rank; i++) turn[i] = turn[i + 1];
-    turn[m.s.per_rank - 1] = first;
+    for (int i = 0; i + 1 < m.s.per_track; i++) turn[i] = turn[i + 1];
+    turn[m.s.per_track - 1] = first;
     assert_int_equal(pipeline_simulate(&m.s, &m.legs, equal, &t), TRI_USAGE);
-    for (int i = m.s.per_rank - 1; i; i--) turn[i] = turn[i - 1];
+    for (int i = m.s.per_track - 1; i; i--) turn[i] = turn[i - 1];
     turn[0] = first;
     assert_int_equal(pipeline_simulate(&m.s, &m.legs, equal, &t), TRI_OK);
     pipeline_times_free(&t);
@@ -148,15 +148,15 @@ static void test_refusals(void **state) {
     } cases[] = {
         {PIPELINE_1F1B, 2, 4, 4, "--chunks 2 is for --pipeline interleaved, not 1f1b"},
         {PIPELINE_INTERLEAVED, 2, 3, 4, "--stages 4 works"},
-        {PIPELINE_INTERLEAVED, 1, 4, 4, "at least 2 stages per rank"},
+        {PIPELINE_INTERLEAVED, 1, 4, 4, "at least 2 stages per track"},
         {PIPELINE_INTERLEAVED, 2, 8, 6, "--lanes 8 works"},
         {PIPELINE_ZERO_BUBBLE, 0, 4, 3, "--lanes 4 works"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct pipeline_wish w = wish(cases[i].p, cases[i].chunks, cases[i].lanes, 1);
-        int ranks;
-        assert_int_equal(pipeline_ranks(&w, cases[i].stages, &ranks), TRI_USAGE);
+        int tracks;
+        assert_int_equal(pipeline_tracks(&w, cases[i].stages, &tracks), TRI_USAGE);
         if (!strstr(tri_message(), cases[i].says)) fail_msg("%s", tri_message());
     }
 }

@@ -92,8 +92,8 @@ static void test_work(void **state) {
     tri_graph_free(g);
 }
 
-/* One rank is no pipeline: a run that asks for one prints a line. */
-static void test_one_rank(void **state) {
+/* One track is no pipeline: a run that asks for one prints a line. */
+static void test_one_track(void **state) {
     (void)state;
     for (int chunks = 2; chunks <= 4; chunks += 2) {
         tri_run *run = tri_open(network().g, &(tri_options){.stages = 4, .lanes = 4, .quiet = true,
@@ -144,7 +144,7 @@ static const struct mistake {
     {two, {.steal = "always"}, {"\"always\"; it can be late or never"}},
     {two, {.chunks = 3}, {"--chunks 3 is for --pipeline interleaved, not 1f1b"}},
     {two, {.chunks = 3, .pipeline = "gpipe"}, {"--chunks 3 is for", "not gpipe"}},
-    {two, {.chunks = 1, .pipeline = "interleaved"}, {"at least 2 stages per rank"}},
+    {two, {.chunks = 1, .pipeline = "interleaved"}, {"at least 2 stages per track"}},
     {two, {.chunks = -1, .pipeline = "interleaved"}, {"--chunks -1: there can be 1 to 64"}},
     {two, {.chunks = 1LL << 32}, {"--chunks 4294967296: there can be 1 to 64"}},
     {two, {.chunks = 4, .pipeline = "interleaved"}, {"needs a multiple of 4 stages, not 2",
@@ -209,7 +209,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asked),    cmocka_unit_test(test_last),
         cmocka_unit_test(test_balanced), cmocka_unit_test(test_work),
-        cmocka_unit_test(test_one_rank), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_one_track), cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_builder),  cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
