@@ -20,7 +20,7 @@ static int run(int argc, char **argv) {
     const struct command *c = command_find(argv[1]);
     if (!c) return cli_fail();
     const char *topic;
-    if (options_ask_help(argc - 1, argv + 1, &topic)) return cli_describe(c, topic);
+    if (options_ask_help(argc - 1, argv + 1, "-h", &topic)) return cli_describe(c, topic);
     return c->run(c, argc - 1, argv + 1);
 }
 

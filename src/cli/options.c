@@ -140,9 +140,9 @@ tri_status options_take(const struct option_set *sets, unsigned use, bool foreig
     return TRI_OK;
 }
 
-bool options_ask_help(int argc, char **argv, const char **topic) {
+bool options_ask_help(int argc, char **argv, const char *also, const char **topic) {
     int i = 1;
-    while (i < argc && strcmp(argv[i], "--") && strcmp(argv[i], "--help") && strcmp(argv[i], "-h"))
+    while (i < argc && strcmp(argv[i], "--") && strcmp(argv[i], "--help") && strcmp(argv[i], also))
         i++;
     *topic = i + 1 < argc && *argv[i + 1] != '-' ? argv[i + 1] : NULL;
     return i < argc && strcmp(argv[i], "--");
@@ -174,7 +174,7 @@ static void print_help(const char *program, const char *topic) {
 
 tri_status tri_options_parse(tri_options *o, int *argc, char **argv) {
     const char *topic;
-    if (options_ask_help(*argc, argv, &topic)) print_help(argv[0], topic);
+    if (options_ask_help(*argc, argv, "--help", &topic)) print_help(argv[0], topic);
     const struct option_set sets[] = {{options_rows, o}, {0}};
     const tri_options before = *o;
     options_forget_usual(o);

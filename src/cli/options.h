@@ -24,8 +24,8 @@ const struct option_row *options_find(const struct option_set *sets, unsigned us
  * those of launch_rows. Returns TRI_USAGE with a message. */
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv);
-/* Whether the words ask for help, --help or -h [TOPIC]. *topic: null if none is given. */
-bool options_ask_help(int argc, char **argv, const char **topic);
+/* Whether the words ask for help, by --help or the other flag. *topic follows it; null: none. */
+bool options_ask_help(int argc, char **argv, const char *also, const char **topic);
 /* Reads the plan that the options name, and sets the options that it states. Their texts stay until
  * the process ends. */
 tri_status options_take_plan(tri_options *o);

@@ -102,6 +102,7 @@ mistake 'a topic misspelled' 2 'err:no topic wrkers; do you mean workers?' train
 mistake 'a topic that others have' 2 'err:no topic data; it has all$' help version data
 expect 'a topic' 0 'out:^  --sampler KIND' train --help data
 same 'that topic alone' "$(grep -c '^[A-Z].*:$' out)" 1
+expect 'the short flag' 0 'out:^  --sampler KIND' train -h data
 expect 'help of a topic' 0 'out:^  --sampler KIND' help train data
 expect 'the usual options' 0 'out:^  --steps N' train --help
 [ "$(wc -l <out)" -le 60 ]

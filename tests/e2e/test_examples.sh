@@ -38,6 +38,7 @@ check 'quickstart takes options' says '^loss' "$quickstart" --steps 200 --batch 
 check 'quickstart refuses an unknown option' refuses 2 'batch' "$quickstart" --bacth 3
 check 'its help' says '^  --steps N' "$quickstart" --help
 check 'has topics' says '^  --sampler KIND' "$quickstart" --help data
+check 'but -h is the program'\''s own' refuses 2 'unknown: -h' "$quickstart" -h
 check 'and no others' refuses 2 'no topic dta; do you mean data?' "$quickstart" --help dta
 check 'and one of no program' refuses 2 'unknown: --zeppelin' "$quickstart" --zeppelin
 check 'and the number of workers' refuses 2 \
