@@ -75,10 +75,10 @@ def cores():
     return len(os.sched_getaffinity(0))
 
 
-def by_workers(words, workers):
-    """The same with several processes of one thread each: the last line of their table."""
-    cells = output([*words, "-n", str(workers), "--threads-per-worker", "1"])[-1].split()
-    return {"median_ms": 1e3 / float(cells[2])}
+def table(lines):
+    """Samples per second, by number of workers, of the table of `trireme bench`."""
+    found = (re.match(r" *(\d+) +\d+ +\d+ +\d+ +yes +([0-9.]+) ", line) for line in lines)
+    return {int(row[1]): float(row[2]) for row in found if row}
 
 
 # ---- ours ----
@@ -95,7 +95,10 @@ class Ours:
     def measure(self, steps):
         words = [self.program, "bench", self.model, "--batch", str(self.batch), "--steps",
                  str(steps), *self.options]
-        return by_workers(words, self.workers) if self.workers else run(words)
+        if not self.workers:
+            return run(words)
+        rates = table(output([*words, "-n", str(self.workers), "--threads-per-worker", "1"]))
+        return {"median_ms": 1e3 * self.batch / rates[self.workers]}
 
     def says(self):
         """The configuration, without the optimizer, which is part of the row."""

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from sides import HERE, KEEP_MEMORY
+from sides import HERE, KEEP_MEMORY, table
 
 
 def rates(words, numbers, steps, threads=1):
@@ -29,7 +29,7 @@ def rates(words, numbers, steps, threads=1):
     out = subprocess.run([PROGRAM, "bench", *words.split(), "-n", ",".join(map(str, numbers)),
                           "--steps", str(steps), *more], capture_output=True, text=True,
                          check=True).stdout
-    return {int(n): float(r) for n, r in re.findall(r"^ +(\d+) +([0-9.]+) ", out, re.M)}
+    return table(out.splitlines())
 
 
 def spread(values, form="{:.2f}"):

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #define UNLIMITED ((int64_t)1 << 60) /* version 1 says "no limit" with a huge number */
@@ -187,6 +189,47 @@ void host_instructions(struct text *out) {
 #elif defined __aarch64__
     text_add(out, " neon"); /* all have it */
 #endif
+}
+
+double host_age(void) {
+    char line[LINE] = "";
+    char *at = first_line(line, "/proc/self/stat") ? strrchr(line, ')') : NULL;
+    for (int field = 3; at && field <= 22; field++) at = strchr(at + 1, ' ');
+    struct timespec now;
+    if (!at || clock_gettime(CLOCK_BOOTTIME, &now)) return 0;
+    double begin = (double)strtoull(at, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - begin;
+}
+
+/* getrusage would include the maximum of the process that started this one. */
+double host_peak(void) {
+    double kib = number_after("/proc/self/status", "VmHWM:");
+    return kib > 0 ? 1024 * kib : 0;
+}
+
+static double seconds_of(const struct rusage *u) {
+    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
+           1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+}
+
+double host_others(void) {
+    static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+    unsigned long long t[7], all = 0; /* user, nice, system, idle, waiting, interrupts: two */
+    char line[LINE];
+    int cpu;
+    cpu_set_t set;
+    struct rusage u;
+    FILE *f = sched_getaffinity(0, sizeof set, &set) ? NULL : fopen("/proc/stat", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2],
+                   &t[3], &t[4], &t[5], &t[6]) == 8 && cpu < CPU_SETSIZE &&
+            CPU_ISSET((size_t)cpu, &set))
+            all += t[0] + t[1] + t[2] + t[5] + t[6];
+    if (f) fclose(f);
+    double seconds = (double)all / (double)sysconf(_SC_CLK_TCK);
+    for (size_t i = 0; i < COUNT(whose) && all; i++)
+        if (!getrusage(whose[i], &u)) seconds -= seconds_of(&u);
+    return seconds;
 }
 
 size_t host_heap(void) {

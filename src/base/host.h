@@ -22,6 +22,13 @@ struct host {
 void host_read(const char *root, struct host *h);
 /* The cores that this process may use, by affinity and cgroup. */
 int host_cores(void);
+/* Seconds since this process began, exact to 10 ms; 0: unknown. */
+double host_age(void);
+/* The most bytes that it has had in memory; 0: unknown. */
+double host_peak(void);
+/* Seconds that others than this process and its children that have ended have run on the cores that
+ * it may use; the difference of two calls counts. 0: unknown. */
+double host_others(void);
 /* Bytes that this process has taken from its heap and not returned; 0: unknown. */
 size_t host_heap(void);
 /* "avx2 fma avx512f", or the machine's name from uname. */

@@ -1,308 +1,375 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme bench: the speed of training steps, data and update included; how much of the machine's
- * rate they reach; the time per operator; the largest batch that fits in memory. */
+ * trireme bench: the speed of training steps, data and update included. Of one process, a line: how
+ * much of the machine's rate they reach, the time per operator; or the largest batch that fits in
+ * memory. Of several values of options, or of workers, a table. */
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "cli/bench_workers.h"
+#include "base/columns.h"
+#include "base/host.h"
 #include "cli/cli.h"
+#include "cli/launch.h"
 #include "cli/visit.h"
 #include "loop/train_loop.h"
 #include "machine/budget.h"
-#include "run/profile.h"
-#include "machine/rate.h"
+#include "run/evaluate.h"
 #include "run/open.h"
+#include "run/profile.h"
 
-#define WARM_STEPS 3
-#define WARM_SECONDS 0.5
-#define BENCH_SECONDS 5.0
-#define BENCH_STEPS 10
+#define SECONDS 5.0
 #define ENDLESS 1000000000
-#define NODES_SHOWN 30
 #define LARGEST_BATCH (INT64_C(1) << 20)
 #define MIB 1048576.0
+#define MOST 64 /* rows */
+#define TURNS 3
+#define TURN_SECONDS 3.0
+#define FEW 0.05 /* of the cores: what others may use without a note */
+/* The environment variable by which a worker finds the row that it works for. */
+#define PLACE "TRIREME_BENCH_ROW"
 
 struct own {
     bool ops, nodes, largest; /* the options of these names */
-    const char *workers;      /* "1,2,4"; null: this process */
+    int64_t workers;          /* 0: this process, or as the plan says */
     int64_t threads;          /* of each worker; 0: cores divided by workers */
     double until_loss;
 };
 
-struct timing {
-    double *second; /* of each step */
-    size_t n, capacity;
-    double total;
-    double step[2]; /* the first two steps, which do not count otherwise */
-    double start;   /* from the start of the process to the end of the first step */
+/* A combination of the options. */
+struct row {
+    struct own own;
+    struct cli_arguments a;
+    struct launch launch; /* workers 0: this process */
+    struct options_picked picked;
+    char **line;       /* the words that `a` points to */
+    tri_status status; /* of planning, then of running it */
+    char why[512];     /* it failed; the message */
+    /* Of a table. A number of 0 is unknown. */
+    int64_t workers, threads, lanes, batch;
+    struct verdict verdict;
+    double rate[TURNS]; /* samples per second */
+    int turns;
+    double waiting; /* mean of the turns */
+    struct launch_timing timing;
 };
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+static void refuse(struct row *r, tri_status status) {
+    r->status = status;
+    base_format(r->why, sizeof r->why, "%s", tri_message());
 }
 
-/* The times are sorted. */
-static double quantile(const struct timing *t, double q) {
-    double at = q * (double)(t->n - 1);
-    size_t low = (size_t)at, high = low + 1 < t->n ? low + 1 : low;
-    double part = at - (double)low;
-    return t->second[low] * (1 - part) + t->second[high] * part;
+/* The network with its data. Null with a message. again: several runs will read these. */
+static tri_graph *network(struct cli_arguments *a, bool again) {
+    tri_graph *g = cli_network(a, again ? "bench" : NULL);
+    if (!a->options.data && !a->options.source) a->options.data = "synthetic";
+    return g;
 }
 
-/* ---- this process, as the kernel sees it ---- */
-
-/* Seconds since its start, exact to a tick of the kernel, 10 ms; 0: unknown. */
-static double age(void) {
-    char line[1024] = "";
-    FILE *f = fopen("/proc/self/stat", "r");
-    if (f && !fgets(line, sizeof line, f)) *line = 0;
-    if (f) fclose(f);
-    char *at = strrchr(line, ')'); /* ends the name, field 2, which may contain blanks */
-    for (int field = 3; at && field <= 22; field++) at = strchr(at + 1, ' ');
-    struct timespec now;
-    if (!at || clock_gettime(CLOCK_BOOTTIME, &now)) return 0;
-    double begin = (double)strtoull(at, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - begin;
+/* A run in this process. again: one of several. Null with a message. */
+static tri_run *run_row(const struct row *r, bool again, double seconds, struct pace *t) {
+    struct cli_arguments a = r->a;
+    tri_graph *g = network(&a, again);
+    const size_t steps = (size_t)a.options.steps;
+    a.options.steps = steps ? a.options.steps + PACE_WARM_STEPS : ENDLESS;
+    tri_run *run = !g ? NULL : r->turns ? run_open_again(g, &a.options) : tri_open(g, &a.options);
+    if (run) pace_measure(run, steps, seconds, r->own.ops || r->own.nodes, t);
+    return run;
 }
 
-/* getrusage would include the maximum of the process that started this one. */
-static double peak_mib(void) {
-    char line[256];
-    unsigned long long kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && !kib && fgets(line, sizeof line, f))
-        if (!strncmp(line, "VmHWM:", 6)) kib = strtoull(line + 6, NULL, 10);
-    if (f) fclose(f);
-    return (double)kib / 1024;
-}
+/* ---- one process ---- */
 
-/* ---- measuring ---- */
-
-static bool one_step(tri_run *run, struct timing *t) {
-    double begin = base_seconds();
-    if (!tri_step(run)) return false;
-    double took = base_seconds() - begin;
-    int64_t done = tri_step_number(run);
-    if (done == 1) t->start = age();
-    if (done <= 2) t->step[done - 1] = took;
-    if (!ARRAY_GROW(t->second, t->n, t->capacity)) {
-        run_fail(run, base_no_memory("the times of steps"));
-        return false;
-    }
-    t->second[t->n++] = took;
-    t->total += took;
-    return true;
-}
-
-/* The first steps touch memory for the first time and do not count. */
-static void measure(tri_run *run, size_t steps, bool profile, struct timing *t) {
-    while ((t->n < WARM_STEPS || (!steps && t->total < WARM_SECONDS)) && one_step(run, t)) continue;
-    t->n = 0;
-    t->total = 0;
-    if (profile && run_fail(run, profile_begin(run->machine))) return;
-    while (steps ? t->n < steps : t->n < BENCH_STEPS || t->total < BENCH_SECONDS)
-        if (!one_step(run, t)) break;
-}
-
-/* How long the arithmetic of a step would take at the highest rate of its types, and that rate. */
-static tri_status ideal(const tri_run *run, const struct work *w, double *seconds, double *rate) {
-    double part[] = {w->flops - w->narrow, w->narrow}, flops;
-    tri_status status = TRI_OK;
-    *seconds = 0;
-    for (int i = 0; i < 2 && !status; i++) {
-        if (!(part[i] > 0)) continue;
-        status = rate_highest(run->dev, i ? TRI_BF16 : TRI_F32, run_threads(run), &flops);
-        if (!status) *seconds += part[i] / flops;
-    }
-    *rate = *seconds > 0 ? w->flops / *seconds : 0;
-    return status;
-}
-
-static tri_status report(tri_run *run, const char *model, struct timing *t) {
-    double peak = peak_mib(), seconds, rate, steps = (double)t->n / t->total;
+static tri_status report(tri_run *run, const char *model, struct pace *t) {
+    double peak = host_peak() / MIB, ideal, steps = (double)t->n / t->total;
     struct work w = profile_step(run->machine);
-    tri_status status = ideal(run, &w, &seconds, &rate);
+    tri_status status = profile_ideal(run, &w, &ideal);
     if (status) return status;
-    qsort(t->second, t->n, sizeof *t->second, compare);
-    double median = quantile(t, 0.5);
+    double median = pace_quantile(t->second, t->n, 0.5);
     printf("bench model=%s batch=%lld lanes=%lld threads=%d device=%s steps=%zu steps_per_s=%.2f "
            "samples_per_s=%.1f median_ms=%.4f p10_ms=%.4f p90_ms=%.4f first_step_ms=%.1f "
            "second_step_ms=%.1f start_ms=%.0f peak_rss_mib=%.1f plan_mib=%.1f gflops=%.2f "
            "fma_gflops=%.1f fma_share=%.3f gbytes_per_s=%.2f\n", model,
            (long long)run_batch(run), (long long)run_lanes(run), run_threads(run),
            run->dev->kind->name, t->n, steps, steps * (double)run_batch(run), 1e3 * median,
-           1e3 * quantile(t, 0.1), 1e3 * quantile(t, 0.9), 1e3 * t->step[0], 1e3 * t->step[1],
-           1e3 * t->start, peak,
+           1e3 * pace_quantile(t->second, t->n, 0.1), 1e3 * pace_quantile(t->second, t->n, 0.9),
+           1e3 * t->step[0], 1e3 * t->step[1], 1e3 * t->start, peak,
            (double)budget_of(run->machine, &run->store).total / MIB, w.flops / median * 1e-9,
-           rate * 1e-9, seconds / median, w.bytes / median * 1e-9);
+           ideal > 0 ? w.flops / ideal * 1e-9 : 0, ideal / median, w.bytes / median * 1e-9);
     return TRI_OK;
 }
 
-/* ---- where the time goes ---- */
-
-/* For means per step, and for shares of the time of all threads. */
-struct shares {
-    double steps, total;
-};
-
-static void print_row(const struct shares *s, const char *what, double calls, double seconds,
-                      const struct work *w) {
-    printf("%7.6g %10.3f %6.1f", calls / s->steps, 1e3 * seconds / s->steps,
-           100 * seconds / s->total);
-    if (w && w->flops > 0)
-        printf(" %8.1f", w->flops / seconds * 1e-9);
-    else
-        printf(" %8s", "");
-    if (w && w->bytes > 0)
-        printf(" %7.1f", w->bytes / seconds * 1e-9);
-    else
-        printf(" %7s", "");
-    printf("  %s\n", what);
-}
-
-static tri_status print_profile(tri_run *run, bool by_unit, const struct timing *t) {
-    struct profile p;
-    double seconds = 0, rest = 0, calls = 0, data;
-    tri_status status = profile_data(run, &data);
-    if (!status) status = profile_make(run->machine, by_unit, &p);
-    if (status) return status;
-    struct shares s = {(double)t->n, t->total * run_threads(run)};
-    printf("\n%7s %10s %6s %8s %7s  %s\n", "calls", "ms", "%", "GFLOP/s", "GB/s",
-           by_unit ? "node" : "operator");
-    for (size_t i = 0; i < p.n; i++) {
-        const struct profile_row *r = &p.row[i];
-        bool shown = !by_unit || i < NODES_SHOWN;
-        if (shown) print_row(&s, r->what, (double)r->calls, r->seconds, &r->work);
-        seconds += r->seconds;
-        rest += shown ? 0 : r->seconds;
-        calls += shown ? 0 : (double)r->calls;
+static int one_process(const struct row *r) {
+    struct pace t = {0};
+    struct text out = {0};
+    tri_run *run = run_row(r, false, SECONDS, &t);
+    if (!run) return cli_fail();
+    if (!tri_run_status(run) && t.n) {
+        run_fail(run, report(run, r->a.model, &t));
+        if (r->own.ops) run_fail(run, profile_describe(run, false, &t, &out));
+        if (r->own.nodes) run_fail(run, profile_describe(run, true, &t, &out));
+        run_fail(run, cli_print(&out));
     }
-    if (calls > 0) print_row(&s, "all others", calls, rest, NULL);
-    data *= s.steps;
-    print_row(&s, "(data)", 0, data, NULL);
-    print_row(&s, run_threads(run) > 1 ? "(between kernels, waiting)" : "(between kernels)", 0,
-              s.total - seconds - data, NULL);
-    profile_free(&p);
-    return TRI_OK;
+    free(t.second);
+    return (int)tri_close(run);
 }
 
-/* ---- the largest batch ---- */
-
-static tri_status try_batch(const struct cli_arguments *a, int64_t batch, struct verdict *v) {
+/* Plans a batch. *bytes: the memory that it needs; *fits: there is enough. */
+static tri_status try_batch(const struct cli_arguments *a, int64_t batch, bool *fits,
+                            size_t *bytes) {
     struct cli_arguments now = *a;
     now.options.batch = batch;
     tri_graph *g = cli_graph(&now);
     tri_run *run = g ? run_plan(g, &now.options, NULL) : NULL;
     if (!run) return base_last();
-    *v = budget_verdict(run->machine, &run->store, now.options.memory_limit);
+    *bytes = budget_of(run->machine, &run->store).total;
+    *fits = !budget_check(run->machine, &run->store, now.options.memory_limit);
     run_free(run);
     return TRI_OK;
 }
 
-static tri_status does_not_fit(const struct verdict *v) {
-    struct text t = {0};
-    budget_tell(v, &t);
-    tri_status status = base_fail(TRI_USAGE, "%s", t.data ? t.data : "");
-    text_free(&t);
-    return status;
+/* Doubles the batch until it does not fit, then bisects. */
+static int largest(const struct cli_arguments *a) {
+    int64_t least = a->options.lanes > 1 ? a->options.lanes : 1, low = 0, high = 0;
+    size_t bytes, needed = 0;
+    bool fits;
+    for (int64_t at = a->options.batch > least ? a->options.batch : least; at;) {
+        if (try_batch(a, at, &fits, &bytes)) return cli_fail();
+        *(fits ? &low : &high) = at;
+        if (fits) needed = bytes;
+        if (!high) at = low < LARGEST_BATCH ? 2 * low : 0;
+        else if (!low) at = high > least ? least + (high - least) / 2 : 0;
+        else at = high - low > 1 ? low + (high - low) / 2 : 0;
+    }
+    if (!low) return cli_fail(); /* the message is that of budget_check */
+    const char *whose;
+    size_t limit = budget_limit(a->options.memory_limit, 0, &whose);
+    printf("largest model=%s batch=%s%lld needs_mib=%.0f limit_mib=%.0f\n", a->model,
+           high ? "" : ">=", (long long)low, (double)needed / MIB, (double)limit / MIB);
+    return TRI_OK;
 }
 
-/* Doubles the batch until it does not fit, then bisects. */
-static tri_status largest(const struct cli_arguments *a) {
-    int64_t least = a->options.lanes > 1 ? a->options.lanes : 1;
-    int64_t low = least - 1, high = a->options.batch > least ? a->options.batch : least;
-    struct verdict v, best = {0};
-    tri_status status = try_batch(a, high, &v);
-    while (!status && v.fits && high < LARGEST_BATCH) {
-        low = high;
-        best = v;
-        status = try_batch(a, high *= 2, &v);
+/* ---- the rows of a table ---- */
+
+/* Plans the row as it will be run. */
+static void plan(struct row *r) {
+    struct cli_arguments a = r->a;
+    const struct crew_size size = launch_size(&r->launch);
+    const bool alone = !r->launch.workers;
+    struct text t = {0};
+    tri_graph *g = network(&a, alone);
+    tri_run *run = g ? run_plan_with_data(g, &a.options, alone ? NULL : &size) : NULL;
+    if (!run) {
+        refuse(r, base_last());
+        return;
     }
-    bool bounded = !v.fits;
-    if (!status && v.fits) low = high, best = v;
-    while (!status && bounded && high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        status = try_batch(a, middle, &v);
-        *(v.fits ? &low : &high) = middle;
-        if (v.fits) best = v;
+    r->workers = alone ? 1 : size.workers;
+    r->threads = run_threads(run);
+    r->lanes = run_lanes(run);
+    r->batch = run_batch(run);
+    r->verdict = budget_verdict(evaluation_machine(run), &run->store, a.options.memory_limit);
+    run_free(run);
+    budget_tell(&r->verdict, &t);
+    if (!r->verdict.fits) refuse(r, base_fail(TRI_USAGE, "%s", t.failed ? "" : t.data));
+    text_free(&t);
+}
+
+static int measure_alone(struct row *r, double *rate) {
+    struct pace t = {0};
+    tri_run *run = run_row(r, true, TURN_SECONDS, &t);
+    if (!run) return cli_fail();
+    *rate = t.total > 0 ? (double)t.n / t.total : 0;
+    free(t.second);
+    return (int)tri_close(run);
+}
+
+/* The workers run this command again, or the program whose network it is. */
+static int measure_workers(struct row *r, double *rate) {
+    struct launch l = r->launch;
+    struct launch_timing *t = &r->timing;
+    char place[16];
+    base_format(place, sizeof place, "%d", r->picked.number);
+    if (setenv(PLACE, place, 1)) return base_no_memory("the environment"), cli_fail();
+    t->seconds = TURN_SECONDS;
+    t->steps = r->a.options.steps;
+    t->again = r->turns;
+    t->until_loss = r->turns ? 0 : r->own.until_loss;
+    t->known = false;
+    l.timing = t;
+    l.program = visit_opened ? NULL : LAUNCH_SELF;
+    l.argv = visit_opened ? visit_opened->program : cli_words;
+    int code = agent_run(&l);
+    *rate = t->rate;
+    r->waiting += t->waiting / TURNS;
+    return t->known ? 0 : code ? code : TRI_FAILED;
+}
+
+/* Returns the exit code of a row that failed, or 0. By turns, so that what else the machine does
+ * meets all rows. */
+static int measure(struct row *row, int n) {
+    int failed = 0;
+    for (int i = 0; i < TURNS * n; i++) {
+        struct row *r = &row[i % n];
+        double rate = 0;
+        if (r->status) continue;
+        int code = r->launch.workers ? measure_workers(r, &rate) : measure_alone(r, &rate);
+        if (code == AGENT_RESUMABLE) return code;
+        if (!code) r->rate[r->turns++] = rate * (double)r->batch;
+        else refuse(r, base_fail((tri_status)code, "failed with exit code %d", failed = code));
     }
-    if (status) return status;
-    if (low < least) return does_not_fit(&v);
-    printf("largest model=%s batch=%s%lld needs_mib=%.0f limit_mib=%.0f\n", a->model,
-           bounded ? "" : ">=", (long long)low, (double)best.needs / MIB, (double)best.limit / MIB);
-    return TRI_OK;
+    return failed;
+}
+
+/* ---- the table ---- */
+
+static int64_t cores(const struct row *r) {
+    int64_t used = r->workers * r->threads, all = host_cores();
+    return used < all ? used : all;
+}
+
+static double rate_of(const struct row *r, double q) {
+    double rate[TURNS];
+    memcpy(rate, r->rate, sizeof rate);
+    return pace_quantile(rate, (size_t)r->turns, q);
+}
+
+static void add_rates(struct text *t, const struct row *row, const struct row *r) {
+    static const double q[] = {0.5, 0, 1};
+    const struct row *base = row; /* the first that uses as many cores */
+    while (base->status || cores(base) != cores(r)) base++;
+    for (size_t i = 0; i < COUNT(q); i++)
+        text_add(t, "%.*f\t", rate_of(r, q[i]) < 100 ? 3 : 1, rate_of(r, q[i]));
+    text_add(t, "%.2f\t", rate_of(r, 0.5) / rate_of(base, 0.5));
+}
+
+static tri_status print(struct row *row, int n) {
+    struct text t = {0}, cells = {0};
+    bool stages = false;
+    for (int i = 0; i < n; i++) stages |= row[i].timing.stages > 0;
+    text_add(&t, "medians of %d turns; speed is over the first row that uses as many cores\n",
+             TURNS);
+    text_add(&cells, "workers\tthreads\tlanes\tMiB\tfits\tsamples/s\tlowest\thighest\tspeed\t%s\n",
+             stages ? "waiting" : "");
+    for (int i = 0; i < n; i++) {
+        struct row *r = &row[i];
+        const struct launch_timing *timing = &r->timing;
+        const int64_t count[] = {r->workers, r->threads, r->lanes,
+                                 (int64_t)ceil((double)r->verdict.needs / MIB)};
+        for (size_t k = 0; k < COUNT(count); k++)
+            text_add(&cells, count[k] ? "%lld\t" : "\t", (long long)count[k]);
+        text_add(&cells, "%s\t", !r->batch ? "" : r->verdict.fits ? "yes" : "no");
+        if (r->status) text_add(&cells, "\t\t\t\t");
+        else add_rates(&cells, row, r);
+        if (stages) text_add(&cells, timing->stages ? "%.1f %%\t" : "\t", 100 * r->waiting);
+        const char *with = r->picked.words.data ? r->picked.words.data : "";
+        const int why = r->status ? (int)strcspn(r->why, ";") : 0; /* without the advice */
+        text_add(&cells, "%s%s%.*s", with, *with && why ? ": " : "", why, r->why);
+        if (timing->loss_seconds > 0)
+            text_add(&cells, "%sloss %g after %.2f s, %lld steps", *with ? ": " : "",
+                     r->own.until_loss, timing->loss_seconds, (long long)timing->loss_steps);
+        text_add(&cells, "\n");
+    }
+    columns_add(&t, stages ? "rrrrlrrrrrl" : "rrrrlrrrrl", &cells);
+    return cli_print(&t);
+}
+
+static int table(struct row *row, int n) {
+    int planned = 0, fit = 0;
+    for (int i = 0; i < n; i++) {
+        struct row *r = &row[i];
+        r->workers = r->launch.workers;
+        r->threads = r->a.options.threads;
+        r->lanes = r->a.options.lanes;
+        if (!r->status) plan(r);
+        planned += r->batch > 0;
+        fit += !r->status;
+    }
+    if (!planned) return base_fail(row->status, "%s", row->why), cli_fail();
+    double others = host_others(), passed = base_seconds();
+    int code = measure(row, n);
+    if (code == AGENT_RESUMABLE) return code;
+    others = (host_others() - others) / (base_seconds() - passed);
+    if (print(row, n)) return cli_fail();
+    if (fit && others > FEW * host_cores())
+        printf("other processes used %.1f of %d cores meanwhile: the rows may be faster without "
+               "them\n", others, host_cores());
+    return code || fit ? code : 1;
 }
 
 /* ---- the command ---- */
 
-static int bench(struct cli_arguments *a, const struct own *own) {
-    tri_graph *g = cli_graph(a);
+/* A worker of a row, until the agent has measured enough. */
+static int work(struct row *r) {
+    tri_graph *g = network(&r->a, false);
     if (!g) return cli_fail();
-    if (cli_own_data(a)) {
-        tri_graph_free(g);
-        return cli_fail();
-    }
-    if (!a->options.data && !a->options.source) a->options.data = "synthetic";
-    size_t steps = (size_t)a->options.steps;
-    a->options.steps = steps ? a->options.steps + WARM_STEPS : ENDLESS;
-    tri_run *r = tri_open(g, &a->options);
-    if (!r) return cli_fail();
-    struct timing t = {0};
-    measure(r, steps, own->ops || own->nodes, &t);
-    if (!tri_run_status(r) && t.n) {
-        run_fail(r, report(r, a->model, &t));
-        if (own->ops) run_fail(r, print_profile(r, false, &t));
-        if (own->nodes) run_fail(r, print_profile(r, true, &t));
-    }
-    free(t.second);
-    return (int)tri_close(r);
+    r->a.options.steps = ENDLESS;
+    r->a.options.quiet = true;
+    return (int)train_loop(g, &r->a.options, NULL, r->a.model);
 }
 
-/* A program as one of the workers, until the agent has measured enough. */
-static int work(struct cli_arguments *a) {
-    tri_graph *g = cli_graph(a);
-    if (!g) return cli_fail();
-    a->options.steps = ENDLESS;
-    return (int)train_loop(g, &a->options, NULL, a->model);
+static int int_of(int64_t n) { return n < INT_MAX ? (int)n : INT_MAX; }
+
+/* Its workers, as the command line or else the plan says. */
+static tri_status settle(struct row *r) {
+    const bool one = r->own.ops || r->own.nodes || r->own.largest;
+    r->launch = (struct launch){.workers = int_of(r->own.workers),
+                                .threads = int_of(r->own.threads)};
+    if (one && (r->own.workers || r->picked.all > 1))
+        return base_fail(TRI_USAGE, "--ops, --nodes and --largest measure one process, and take no "
+                         "-n and no several values of an option");
+    tri_status status = cli_check_launch(&r->launch, &r->a.options);
+    if (one) r->launch.workers = 0;
+    if (!status && !r->launch.workers && r->own.until_loss > 0)
+        return base_fail(TRI_USAGE, "--until-loss is for several workers: add their numbers, "
+                         "-n 1,2");
+    if (status || !r->launch.workers) return status;
+    launch_settle(&r->launch);
+    const struct crew_size size = launch_size(&r->launch);
+    return crew_check(&size);
 }
 
-/* Options that only one process, or only several workers use. */
-static tri_status check_workers(const struct own *own) {
-    if (own->workers && (own->ops || own->nodes || own->largest))
-        return base_fail(TRI_USAGE, "--ops, --nodes and --largest measure one process: omit -n");
-    if (!own->workers && (own->threads || own->until_loss > 0))
-        return base_fail(TRI_USAGE, "--threads-per-worker and --until-loss are for several "
-                         "workers: add their numbers, -n 1,2");
-    return TRI_OK;
+/* Reads combination number k. */
+static tri_status read_row(const struct command *c, int argc, int k, struct row *r) {
+    static const char *const columns[] = {"-n", "--threads", "--threads-per-worker", "--lanes",
+                                          NULL};
+    const struct option_set sets[] = {{options_rows, NULL}, {c->rows, NULL}, {0}};
+    r->picked = (struct options_picked){.number = k, .known = columns};
+    r->line = cli_copy_words(argc, cli_words + 1);
+    tri_status status = r->line ? options_pick(sets, c->use, r->line, &r->picked) : base_last();
+    if (!status) status = cli_read(c, argc, r->line, &r->own, &r->a);
+    if (!status && !r->a.program) status = settle(r);
+    if (status) refuse(r, status);
+    return status;
+}
+
+/* first: that is not refused when it is read. */
+static int start(struct row *row, int n, const struct row *first) {
+    const char *place = cli_is_worker() ? getenv(PLACE) : NULL;
+    if (row->picked.all > MOST)
+        return base_fail(TRI_USAGE, "bench: the options have %d combinations; there can be at most "
+                         "%d", row->picked.all, MOST), cli_fail();
+    if (!first) return base_fail(row->status, "%s", row->why), cli_fail();
+    if (place) return work(&row[atoi(place)]);
+    if (first->a.program) return visit_start(&first->a);
+    if (n > 1 || row->launch.workers) return table(row, n);
+    return row->own.largest ? largest(&row->a) : one_process(row);
 }
 
 static int run(const struct command *c, int argc, char **argv) {
-    struct own own = {0};
-    struct cli_arguments a;
-    char **words = cli_command_line(argc, argv);
-    if (!words) return cli_fail();
-    int n = argc, code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
-    bool workers = !code && own.workers;
-    const int64_t threads = own.threads ? own.threads : a.options.threads;
-    if (!code) code = check_workers(&own) ? cli_fail() : 0;
-    if (!code && workers && visit_opened)
-        code = work(&a);
-    else if (!code && workers)
-        code = bench_workers(&(struct bench_workers){
-            .list = own.workers, .argc = n, .argv = words + 1, .rows = c->rows,
-            .program = a.program, .steps = a.options.steps,
-            .threads = threads < INT_MAX ? (int)threads : INT_MAX,
-            .until_loss = own.until_loss});
-    free(words);
-    if (code || workers) return code;
-    if (a.program) return visit_start(a.program);
-    if (own.largest) return largest(&a) ? cli_fail() : TRI_OK;
-    return bench(&a, &own);
+    struct row *row = calloc(MOST, sizeof *row), *first = NULL;
+    int n = 0;
+    (void)argv; /* that of cli_words */
+    if (!row) return base_no_memory("rows"), cli_fail();
+    for (; n < MOST && n < (n ? row->picked.all : 1); n++)
+        if (!read_row(c, argc, n, &row[n]) && !first) first = &row[n];
+    int code = start(row, n, first);
+    for (int k = 0; k < n; k++) {
+        text_free(&row[k].picked.words);
+        arena_free(&row[k].picked.arena);
+        free(row[k].line);
+    }
+    free(row);
+    return code;
 }
 
 static void more(struct text *out) {
@@ -318,20 +385,23 @@ static void more(struct text *out) {
     cli_describe_model(out);
 }
 
+#define FIELD(name) offsetof(struct own, name)
+
 static const struct option_row rows[] = {
     {"--ops", NULL, "also print the time per operator, the longest first", option_given,
-     offsetof(struct own, ops), USE_ALL, .group = GROUP_NONE},
+     FIELD(ops), USE_ALL, .group = GROUP_NONE},
     {"--nodes", NULL, "also print the 30 nodes that take longest, with their shapes", option_given,
-     offsetof(struct own, nodes), USE_ALL, .group = GROUP_NONE},
+     FIELD(nodes), USE_ALL, .group = GROUP_NONE},
     {"--largest", NULL, "measure nothing; print the largest batch that fits in memory by the plan",
-     option_given, offsetof(struct own, largest), USE_ALL, .group = GROUP_NONE},
+     option_given, FIELD(largest), USE_ALL, .group = GROUP_NONE},
     {"--until-loss", "X", "with -n: also print the time until the loss is at most X",
-     option_positive, offsetof(struct own, until_loss), USE_ALL, .group = GROUP_NONE},
-    {"-n", "LIST", "measure with each of these numbers of workers: 1,2,4", option_text,
-     offsetof(struct own, workers), USE_ALL, .group = GROUP_WORKERS},
+     option_positive, FIELD(until_loss), USE_ALL, .group = GROUP_NONE},
+    {"-n", "LIST",
+     "workers, of each row of a table: 1,2,4 (default: this process alone, or as --plan says)",
+     option_count, FIELD(workers), USE_ALL, .group = GROUP_WORKERS},
     {"--threads-per-worker", "T",
      "with -n: threads of each worker (default: the number of cores divided by that of workers)",
-     option_count, offsetof(struct own, threads), USE_ALL, .group = GROUP_WORKERS},
+     option_count, FIELD(threads), USE_ALL, .group = GROUP_WORKERS},
     {0},
 };
 

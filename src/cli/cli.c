@@ -97,12 +97,9 @@ static tri_status take_options(const struct command *c, int *argc, char **argv, 
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
                     struct cli_arguments *out) {
     int cut = 1; /* where the words of a program begin */
-    char **given = NULL;
     *out = (struct cli_arguments){.program = NULL};
     while (c->takes_program && cut < argc && strcmp(argv[cut], "--")) cut++;
     if (c->takes_program && cut + 1 < argc) {
-        given = cli_command_line(cut, argv);
-        if (!given) return base_last();
         out->program = argv + cut + 1;
         argc = cut;
         argv[cut] = NULL;
@@ -117,19 +114,15 @@ tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
     if (!status && o->partial && !o->load && !o->resume && !theirs)
         status = base_fail(TRI_USAGE, "--partial takes what fits from the file of --load, which is "
                            "not given");
-    if (!status && given) status = visit_prepare(cut, given + 1, out->network);
-    free(given);
     return status;
 }
 
-char **cli_command_line(int argc, char **argv) {
-    char **words = calloc((size_t)argc + 2, sizeof *words);
-    if (!words) {
-        base_no_memory("a command line");
-        return NULL;
-    }
-    words[0] = program_invocation_name;
-    memcpy(words + 1, argv, (size_t)argc * sizeof *words);
+char **cli_words;
+
+char **cli_copy_words(int argc, char **argv) {
+    char **words = calloc((size_t)argc + 1, sizeof *words);
+    if (words) memcpy(words, argv, (size_t)argc * sizeof *words);
+    else base_no_memory("a command line");
     return words;
 }
 
@@ -190,6 +183,18 @@ const struct cli_action *cli_action(const struct command *c, const struct cli_ar
     else
         base_fail(TRI_USAGE, "%s %s takes %d word%s: trireme %s %s %s", c->name, f->name, f->n,
                   f->n == 1 ? "" : "s", c->name, f->name, f->arguments);
+    return NULL;
+}
+
+tri_graph *cli_network(struct cli_arguments *a, const char *again) {
+    tri_graph *g = cli_graph(a);
+    tri_status status = g ? cli_own_data(a) : base_last();
+    const tri_data *source = a->options.source;
+    if (!status && again && source && source->sequential)
+        status = base_fail(TRI_USAGE, "%s makes several runs, but data %s can be read only once, "
+                           "in order: give --data", again, source->name);
+    if (!status) return g;
+    tri_graph_free(g);
     return NULL;
 }
 

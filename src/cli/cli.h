@@ -44,14 +44,16 @@ struct cli_arguments {
     char **words;      /* the words after MODEL */
     int n_words;
     int64_t network; /* --network; 0: not given */
-    char **program;  /* the words after --, to be passed to visit_start; null: there are none */
+    char **program;  /* the words after --, for visit_start; null: there are none */
 };
 /* Reads the options, the command's own ones into `own`, and MODEL. */
 tri_status cli_read(const struct command *c, int argc, char **argv, void *own,
                     struct cli_arguments *out);
-/* The program's name, then argv, then a null; to be freed. cli_read removes options from argv, so
- * what starts the same command again keeps this copy. Null with a message. */
-char **cli_command_line(int argc, char **argv);
+/* The command line, by which the same command is started again: the program's name, the command,
+ * and what follows, also -- and a program, before cli_read removes options. A null ends it. */
+extern char **cli_words;
+/* A copy of the array, to be freed; null with a message. */
+char **cli_copy_words(int argc, char **argv);
 /* Reads from options.load which model the weights are of and how its data was prepared. If the
  * command line has no MODEL, a->model becomes that model, which belongs to *about. */
 tri_status cli_read_about(const struct command *c, struct cli_arguments *a,
@@ -61,6 +63,8 @@ tri_status cli_read_about(const struct command *c, struct cli_arguments *a,
 tri_graph *cli_graph(struct cli_arguments *a);
 /* If no data is named and the model has data of its own, sets options.source to it. */
 tri_status cli_own_data(struct cli_arguments *a);
+/* Both. again: the command, if it makes several runs; it refuses data that is read only once. */
+tri_graph *cli_network(struct cli_arguments *a, const char *again);
 
 /* The action that the words name, if they are as many as it takes; a program may stand for a single
  * one. Null with a message. */

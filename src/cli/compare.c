@@ -134,17 +134,7 @@ static tri_status open_one(const struct cli_arguments *a, const char *path, bool
     one.options.quiet = true;
     if (apart) one.options.passes = APART;
     if (apart) one.options.threads = 1;
-    tri_graph *g = status ? NULL : cli_graph(&one);
-    if (g && cli_own_data(&one)) {
-        tri_graph_free(g);
-        g = NULL;
-    }
-    if (g && one.options.source && one.options.source->sequential) {
-        base_fail(TRI_USAGE, "compare makes several runs, but data %s can be read only once, in "
-                  "order: give --data", one.options.source->name);
-        tri_graph_free(g);
-        g = NULL;
-    }
+    tri_graph *g = status ? NULL : cli_network(&one, "compare");
     *out = g ? tri_open(g, &one.options) : NULL;
     return *out ? TRI_OK : base_last();
 }
@@ -325,7 +315,7 @@ static int run(const struct command *c, int argc, char **argv) {
         status = base_fail(TRI_USAGE, "compare takes a MODEL and --plan twice, or two directories "
                            "of checkpoints: trireme compare %s", c->arguments);
     } else if (a.program) {
-        return visit_start(a.program);
+        return visit_start(&a);
     } else {
         if (!a.model) a.model = a.words[0];
         if (!a.options.steps) a.options.steps = STEPS;

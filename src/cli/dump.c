@@ -15,7 +15,7 @@ static int run(const struct command *c, int argc, char **argv) {
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     const struct dev *dev = dev_find(a.options.device);
     if (!dev || (own.after && passes_find(own.after) < 0)) return cli_fail();
-    if (a.program) return visit_start(a.program);
+    if (a.program) return visit_start(&a);
     tri_graph *g = cli_graph(&a);
     if (!g) return cli_fail();
     struct text t = {.data = passes_dump(g, &a.options, dev->kind->target,

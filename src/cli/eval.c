@@ -170,14 +170,11 @@ static int evaluate_all(struct cli_arguments *a, struct own *own, const char *pr
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct own own = {0};
-    char **words = cli_command_line(argc, argv);
-    if (!words) return cli_fail();
     int code = cli_read(c, argc, argv, &own, &a) ? cli_fail() : 0;
     struct weights_about about = {0};
     if (!code && cli_read_about(c, &a, &about)) code = cli_fail();
-    if (!code) code = evaluate_all(&a, &own, about.prepared, words);
+    if (!code) code = evaluate_all(&a, &own, about.prepared, cli_words);
     weights_about_free(&about);
-    free(words);
     return code;
 }
 

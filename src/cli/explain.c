@@ -205,7 +205,7 @@ static int run(const struct command *c, int argc, char **argv) {
         struct text t = {.data = factors_list()};
         return !t.data || cli_print(&t) ? cli_fail() : TRI_OK;
     }
-    if (a.program) return visit_start(a.program);
+    if (a.program) return visit_start(&a);
     if (!a.model)
         base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the zoo",
                   c->name, c->name, c->arguments);

@@ -45,5 +45,6 @@ static void fail_on_large_files(void) {
 int main(int argc, char **argv) {
     hold_standard_files();
     fail_on_large_files();
-    return cli_end(run(argc, argv));
+    cli_words = cli_copy_words(argc, argv);
+    return cli_words ? cli_end(run(argc, argv)) : cli_fail();
 }

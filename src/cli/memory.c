@@ -94,10 +94,8 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
 
 /* With the data that the run would have. */
 static tri_run *plan(struct cli_arguments *a, const struct crew_size *size) {
-    tri_graph *g = cli_graph(a);
-    if (!g || !cli_own_data(a)) return g ? run_plan_with_data(g, &a->options, size) : NULL;
-    tri_graph_free(g);
-    return NULL;
+    tri_graph *g = cli_network(a, NULL);
+    return g ? run_plan_with_data(g, &a->options, size) : NULL;
 }
 
 /* What each ZeRO level keeps of what depends on parameters. */
@@ -133,7 +131,7 @@ static int run(const struct command *c, int argc, char **argv) {
     launch_settle(&l);
     const struct crew_size several = launch_size(&l);
     if (crew_check(&several)) return cli_fail();
-    if (a.program) return visit_start(a.program);
+    if (a.program) return visit_start(&a);
     const struct crew_size *size = alone ? NULL : &several;
     tri_run *run = plan(&a, size);
     if (!run) return cli_fail();

@@ -2,6 +2,7 @@
  * Reading options from a command line; the public functions for them. */
 #include "cli/options.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,19 +92,22 @@ static tri_status check_alternatives(const struct option_row *row, const char *v
     return TRI_OK;
 }
 
-/* Sets one option from its word or from the next one; *used becomes the number of words read. */
+/* The value of an option in its word or in the next one; null: it lacks it. *used becomes the
+ * number of words read. */
+static char *value_of(const struct option_row *row, char **word, int *used) {
+    char *value = strchr(*word, '=');
+    *used = 1;
+    if (value) return value + 1;
+    if (!row->argument) return strchr(*word, 0);
+    if (!word[1] || !strncmp(word[1], "--", 2)) return NULL;
+    *used = 2;
+    return word[1];
+}
+
+/* Sets one option; see value_of. */
 static tri_status take(const struct option_row *row, void *target, char **word, int *used,
                        struct alternatives *given) {
-    const char *value = strchr(*word, '=');
-    *used = 1;
-    if (value)
-        value++;
-    else if (!row->argument)
-        value = "";
-    else if (word[1] && strncmp(word[1], "--", 2)) {
-        value = word[1];
-        *used = 2;
-    }
+    const char *value = value_of(row, word, used);
     if (!value)
         return base_fail(TRI_USAGE, "%s lacks its value: %s %s", row->flag, row->flag,
                          row->argument);
@@ -146,6 +150,45 @@ bool options_ask_help(int argc, char **argv, const char *also, const char **topi
         i++;
     *topic = i + 1 < argc && *argv[i + 1] != '-' ? argv[i + 1] : NULL;
     return i < argc && strcmp(argv[i], "--");
+}
+
+/* Counts the values that the words give to an option, a list of counts as several. *chosen becomes
+ * number n, and if `put` is not null, that is the value of all of its words. */
+static int values_of(const struct option_set *sets, unsigned use, const struct option_row *row,
+                     char **word, int n, struct arena *a, char **chosen, char *put) {
+    const struct option_set *set;
+    int seen = 0;
+    for (int used = 1; *word && strcmp(*word, "--"); word += used, used = 1) {
+        const struct option_row *found = options_find(sets, use, *word, &set);
+        const char *at = found ? value_of(found, word, &used) : NULL;
+        if (found != row || !at || !row->argument) continue;
+        for (size_t bytes; at; at = at[bytes] ? at + bytes + 1 : NULL) {
+            bytes = row->set == option_count ? strcspn(at, ",") : strlen(at);
+            if (seen++ == n) *chosen = arena_text(a, "%.*s", (int)bytes, at);
+        }
+        if (put) word[used - 1] = used == 2 ? put : arena_text(a, "%s=%s", row->flag, put);
+    }
+    return seen;
+}
+
+tri_status options_pick(const struct option_set *sets, unsigned use, char **argv,
+                        struct options_picked *p) {
+    int k = p->number;
+    p->all = 1;
+    for (const struct option_set *s = sets; s->rows; s++)
+        for (const struct option_row *row = s->rows; row->flag; row++) {
+            char *value = NULL;
+            if (!(row->use & use)) continue;
+            int n = values_of(sets, use, row, argv + 1, -1, &p->arena, &value, NULL);
+            if (n < 2) continue;
+            values_of(sets, use, row, argv + 1, k % n, &p->arena, &value, NULL);
+            if (value) values_of(sets, use, row, argv + 1, -1, &p->arena, &value, value);
+            if (option_word(p->known, row->flag) < 0)
+                text_add(&p->words, "%s%s %s", p->words.size ? " " : "", row->flag, value);
+            k /= n;
+            p->all = p->all > INT_MAX / n ? INT_MAX : p->all * n;
+        }
+    return p->arena.failed || p->words.failed ? base_no_memory("a command line") : TRI_OK;
 }
 
 tri_status options_take_plan(tri_options *o) {

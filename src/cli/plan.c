@@ -164,7 +164,7 @@ static int run(const struct command *c, int argc, char **argv) {
         base_fail(TRI_USAGE, "plan %s: --model and a program are both given: give one", w->name);
         return cli_fail();
     }
-    if (a.program) return visit_start(a.program);
+    if (a.program) return visit_start(&a);
     if (own.model) a.model = own.model;
     int code = w->run(a.words + 1, &a, &out) ? cli_fail() : TRI_OK;
     return cli_print(&out) ? cli_fail() : code;

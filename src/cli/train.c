@@ -11,9 +11,9 @@
 #include "run/open.h"
 
 /* The workers run this same program with the same words, even if its file has been replaced. */
-static int launch(const struct launch *l, char **words, const struct cli_arguments *a) {
+static int launch(const struct launch *l, const struct cli_arguments *a) {
     struct launch settled = *l;
-    settled.argv = words;
+    settled.argv = cli_words;
     settled.out = a->options.out;
     settled.on_event = a->options.on_event;
     settled.program = LAUNCH_SELF;
@@ -44,26 +44,17 @@ static bool wants_agent(const struct launch *l, const struct cli_arguments *a) {
 
 static int train(struct cli_arguments *a) {
     if (cli_is_worker()) prctl(PR_SET_NAME, "trireme"); /* instead of "exe" */
-    tri_graph *g = cli_graph(a);
+    tri_graph *g = cli_network(a, NULL);
     if (!g) return cli_fail();
-    if (cli_own_data(a)) {
-        tri_graph_free(g);
-        return cli_fail();
-    }
     return (int)train_loop(g, &a->options, NULL, a->model);
 }
 
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch own = {0};
-    char **words = cli_command_line(argc, argv);
-    if (!words) return cli_fail();
-    int code = 0;
-    if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) code = cli_fail();
+    if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) return cli_fail();
     if (!a.options.out) a.options.out = "run";
-    if (!code) code = wants_agent(&own, &a) ? launch(&own, words, &a) : train(&a);
-    free(words);
-    return code;
+    return wants_agent(&own, &a) ? launch(&own, &a) : train(&a);
 }
 
 const struct command command_train = {

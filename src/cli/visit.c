@@ -30,18 +30,19 @@ struct handed {
     atomic_int opened; /* networks */
     atomic_int taken;  /* a process runs the command */
     atomic_int code;   /* of the command; -1: it has not ended */
-    int argc;
-    char words[]; /* the command and its options; a 0 ends each */
+    int n;        /* number of words */
+    char words[]; /* cli_words; a 0 ends each */
 };
 
 static struct handed *handed; /* null: not mapped */
 
 /* ---- in `trireme` ---- */
 
-tri_status visit_prepare(int argc, char *const *argv, int64_t network) {
+static tri_status hand_over(const struct cli_arguments *a) {
     size_t bytes = sizeof *handed;
     char number[16];
-    for (int i = 0; i < argc; i++) bytes += strlen(argv[i]) + 1;
+    int n = 0;
+    for (; cli_words[n]; n++) bytes += strlen(cli_words[n]) + 1;
     int fd = memfd_create("trireme command", 0), out = fcntl(STDOUT_FILENO, F_DUPFD, 3);
     void *memory = MAP_FAILED;
     base_format(number, sizeof number, "%d", fd);
@@ -51,12 +52,12 @@ tri_status visit_prepare(int argc, char *const *argv, int64_t network) {
         return base_fail(TRI_FAILED, "cannot share memory with the program: %s", strerror(errno));
     handed = memory;
     handed->bytes = bytes;
-    handed->network = network ? network : 1;
+    handed->network = a->network ? a->network : 1;
     handed->out = out;
     handed->code = -1;
-    handed->argc = argc;
+    handed->n = n;
     char *to = handed->words;
-    for (int i = 0; i < argc; i++) to = stpcpy(to, argv[i]) + 1;
+    for (int i = 0; i < n; i++) to = stpcpy(to, cli_words[i]) + 1;
     return TRI_OK;
 }
 
@@ -85,14 +86,15 @@ static int outcome(const char *program, int status) {
     return code ? code : TRI_FAILED;
 }
 
-int visit_start(char *const *program) {
+int visit_start(const struct cli_arguments *a) {
     int status;
+    if (hand_over(a)) return cli_fail();
     pid_t self = getpid(), pid = fork();
-    if (!pid) become(program, self);
+    if (!pid) become(a->program, self);
     while (pid > 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR) pid = -1;
-    if (pid > 0) return outcome(program[0], status);
-    base_fail(TRI_FAILED, "cannot run %s: %s", program[0], strerror(errno));
+    if (pid > 0) return outcome(a->program[0], status);
+    base_fail(TRI_FAILED, "cannot run %s: %s", a->program[0], strerror(errno));
     return cli_fail();
 }
 
@@ -132,16 +134,17 @@ static tri_options options_for(const struct command *c, const tri_options *o) {
 
 /* Runs the command in this process. A worker's output is its agent's matter. */
 static int command(const tri_graph *g, const tri_options *o) {
-    int argc = handed->argc;
-    char *word = handed->words, **argv = calloc((size_t)argc + 1, sizeof *argv);
-    if (!argv) {
-        base_no_memory("a command line");
-        return cli_fail();
-    }
-    for (int i = 0; i < argc; i++, word += strlen(word) + 1) argv[i] = word;
+    int argc = 0;
+    char *word = handed->words, **argv = NULL;
+    cli_words = calloc((size_t)handed->n + 1, sizeof *cli_words);
+    for (int i = 0; i < handed->n && cli_words; i++, word += strlen(word) + 1) cli_words[i] = word;
+    while (cli_words && strcmp(cli_words[1 + argc], "--")) argc++;
+    if (cli_words) argv = cli_copy_words(argc, cli_words + 1);
+    else base_no_memory("a command line");
+    if (!argv) return cli_fail();
     const struct command *c = command_find(argv[0]);
     if (!c) return cli_fail();
-    struct visit_opened opened = {g, options_for(c, o)};
+    struct visit_opened opened = {g, options_for(c, o), cli_words + argc + 2};
     if (opened.options.source) opened.options.source->kept = true;
     if (opened.options.eval_source) opened.options.eval_source->kept = true;
     for (int i = 1; i < argc; i++) /* workers: threads are not the program's to choose */

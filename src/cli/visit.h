@@ -9,17 +9,16 @@
 
 /* ---- in `trireme` ---- */
 
-/* Hands the command's words over to the programs that this process starts. network: its number; 0:
- * the first. */
-tri_status visit_prepare(int argc, char *const *argv, int64_t network);
-/* Starts the program and returns the exit code of the command. Failures have been reported. */
-int visit_start(char *const *program);
+/* Starts a->program, which runs the command of cli_words about its network number a->network (0:
+ * the first), and returns the exit code of the command. Failures have been reported. */
+int visit_start(const struct cli_arguments *a);
 
 /* ---- in the program ---- */
 
 struct visit_opened {
     const tri_graph *g;
     tri_options options; /* those by which a run leaves something are unset, but not for `memory` */
+    char **program;      /* its words, which start it again */
 };
 extern const struct visit_opened *visit_opened; /* null: the command is about MODEL */
 

@@ -128,7 +128,7 @@ struct crew_worker {
 
 /* What the user has been shown, so that the next reporter does not show it again. */
 struct crew_shown {
-    atomic_int notes;           /* on the data */
+    atomic_int notes;           /* on the data, on idle workers, ... */
     atomic_int head;            /* the first lines */
     _Atomic int64_t step;       /* of the last line of progress */
     _Atomic int64_t evaluation; /* step of the last evaluation */

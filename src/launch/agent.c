@@ -39,6 +39,7 @@ static tri_status make_head(struct agent *a) {
     crew_head_begin(h, &size);
     h->agent = getpid();
     h->asked.until_loss = l->timing ? l->timing->until_loss : 0;
+    atomic_store(&h->told.shown.notes, l->timing && l->timing->again);
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);

@@ -18,13 +18,13 @@ struct launch_timing {
     double seconds;    /* least duration, with at least 3 steps; */
     int64_t steps;     /* or, if not 0, the number of steps */
     double until_loss; /* also measure the time until this loss; 0: do not */
+    bool again;        /* the run's notes have been printed */
     double rate;       /* result: steps per second; 0: unknown */
     bool known;        /* it was measured for as long as was asked */
-    int64_t batch, lanes, loss_steps;
-    int seats; /* of the mesh whose lanes workers share; 0: none */
     int stages;     /* of a pipeline; 0: none */
     double waiting; /* with stages: the part of the time in which workers wait for each other */
-    double loss_seconds;
+    double loss_seconds; /* until_loss was reached, after loss_steps; 0: it was not */
+    int64_t loss_steps;
 };
 
 struct launch {

@@ -11,9 +11,10 @@ static double since(const struct crew_head *h, int64_t then) {
 
 static void read_loss_time(const struct agent *a, struct launch_timing *t) {
     const struct crew_course *r = &a->head->course;
-    t->loss_steps = (int64_t)atomic_load(&r->reached);
-    if (t->loss_steps)
-        t->loss_seconds = (double)(atomic_load(&r->reached_at) - atomic_load(&r->began)) / 1e9;
+    const int64_t steps = (int64_t)atomic_load(&r->reached);
+    if (!steps) return;
+    t->loss_steps = steps;
+    t->loss_seconds = (double)(atomic_load(&r->reached_at) - atomic_load(&r->began)) / 1e9;
 }
 
 /* The time that all threads have waited for others in their steps, in seconds. */
@@ -39,9 +40,6 @@ void agent_time(struct agent *a) {
     int64_t steps = done - a->timing_first;
     if (passed > 0 && steps > 0) {
         t->rate = (double)steps / passed;
-        t->batch = h->layout.batch;
-        t->lanes = h->layout.lanes;
-        if (h->layout.seats) t->seats = h->layout.seats;
         t->stages = h->layout.legs.stages;
         int threads = h->size.workers * h->size.threads;
         t->waiting = (waited(h) - a->timing_waited) / (passed * threads);

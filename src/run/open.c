@@ -263,10 +263,16 @@ static tri_status join(tri_run *run) {
     return status;
 }
 
-/* Once, even if all workers are restarted. */
+/* Notes are printed once, even if all workers are restarted. */
+static bool has_told(tri_run *run) {
+    struct crew_shown *shown = run->executor->shown(run);
+    return run->told || (shown && atomic_load(&shown->notes));
+}
+
 static void print_notes(tri_run *run) {
     struct crew_shown *shown = run->executor->shown(run);
-    if (!run->executor->reports(run) || (shown && atomic_exchange(&shown->notes, 1))) return;
+    if (!run->executor->reports(run) || has_told(run)) return;
+    if (shown) atomic_store(&shown->notes, 1);
     data_print_notes(run->data, run->options.quiet);
     data_print_notes(run->policy->data, run->options.quiet);
 }
@@ -282,9 +288,9 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = plan_run(run);
     if (!status && o->ckpt) status = checkpoint_prepare(o->ckpt);
     if (!status) crash_add_team(run);
-    if (!status && run->machine->compilation.note)
+    if (!status && run->machine->compilation.note && !has_told(run))
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);
-    if (!status && run->fit_note && run->executor->reports(run))
+    if (!status && run->fit_note && run->executor->reports(run) && !has_told(run))
         fprintf(stderr, "trireme: %s\n", run->fit_note);
     if (!status) status = open_data(run);
     if (!status) status = executables_plan(run);
@@ -309,6 +315,11 @@ static tri_status open_run(tri_run *run) {
     if (status) run->executor->failed(run, tri_message());
     run->executor->at(run, o->forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
     return status;
+}
+
+static tri_status open_again(tri_run *run) {
+    run->told = true;
+    return open_run(run);
 }
 
 void run_leave_nothing(tri_options *o) {
@@ -417,6 +428,10 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
 
 tri_run *tri_open(tri_graph *g, const tri_options *o) {
     return make_run(g, o, g && visit_opens(g, o) ? open_passed : open_run, NULL, NULL);
+}
+
+tri_run *run_open_again(tri_graph *g, const tri_options *o) {
+    return make_run(g, o, open_again, NULL, NULL);
 }
 
 tri_run *run_open_on(tri_graph *g, const tri_options *o, struct dev *dev) {

@@ -4,8 +4,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
+#include "base/host.h"
 #include "data/data.h"
+#include "machine/rate.h"
 #include "run/loader.h"
+
+#define WARM_SECONDS 0.5
+#define LEAST_STEPS 10
+#define UNITS_SHOWN 30
+
+/* ---- steps ---- */
+
+static bool one_step(tri_run *run, struct pace *p) {
+    double begin = base_seconds();
+    if (!tri_step(run)) return false;
+    double took = base_seconds() - begin;
+    int64_t done = tri_step_number(run);
+    if (done == 1) p->start = host_age();
+    if (done <= 2) p->step[done - 1] = took;
+    if (!ARRAY_GROW(p->second, p->n, p->capacity)) {
+        run_fail(run, base_no_memory("the times of steps"));
+        return false;
+    }
+    p->second[p->n++] = took;
+    p->total += took;
+    return true;
+}
+
+void pace_measure(tri_run *run, size_t steps, double seconds, bool profile, struct pace *p) {
+    *p = (struct pace){0};
+    while ((p->n < PACE_WARM_STEPS || (!steps && p->total < WARM_SECONDS)) && one_step(run, p))
+        continue;
+    p->n = 0;
+    p->total = 0;
+    if (profile && run_fail(run, profile_begin(run->machine))) return;
+    while (steps ? p->n < steps : p->n < LEAST_STEPS || p->total < seconds)
+        if (!one_step(run, p)) break;
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double pace_quantile(double *value, size_t n, double q) {
+    qsort(value, n, sizeof *value, by_size);
+    double at = q * (double)(n - 1);
+    size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
+    double part = at - (double)low;
+    return value[low] * (1 - part) + value[high] * part;
+}
 
 /* ---- arithmetic and bytes ---- */
 
@@ -63,6 +112,19 @@ struct work profile_step(struct machine *m) {
 }
 
 /* ---- time ---- */
+
+struct profile_row {
+    const char *what; /* operators, "conv2d" or "conv2d+relu"; for a unit also name and shapes */
+    int64_t calls;
+    double seconds;   /* of all calls, summed over the threads */
+    struct work work; /* of all calls */
+};
+
+struct profile {
+    struct profile_row *row; /* the longest time first */
+    size_t n, capacity;
+    struct arena arena;
+};
 
 /* As machine_program, but the programs that sum lanes come first. Null after the last. */
 static struct program *program_at(struct machine *m, int i) {
@@ -140,21 +202,20 @@ static int longest_first(const void *a, const void *b) {
     return strcmp(x->what, y->what);
 }
 
-tri_status profile_make(struct machine *m, bool by_unit, struct profile *out) {
-    *out = (struct profile){0};
+static tri_status make(struct machine *m, bool by_unit, struct profile *out) {
     for (int i = 0; program_at(m, i); i++)
         if (program_at(m, i)->times &&
-            !gather(out, program_at(m, i), by_unit, sums_lanes(m, program_at(m, i)))) {
-            profile_free(out);
+            !gather(out, program_at(m, i), by_unit, sums_lanes(m, program_at(m, i))))
             return base_no_memory("the times of kernels");
-        }
     qsort(out->row, out->n, sizeof *out->row, longest_first);
     return TRI_OK;
 }
 
 #define DATA_SECONDS 0.1
 
-tri_status profile_data(tri_run *run, double *seconds) {
+/* Measures how many seconds reading the samples of a step takes; 0 if there is no data, or it
+ * cannot be read again. */
+static tri_status measure_data(tri_run *run, double *seconds) {
     int64_t n = 0;
     double begin = base_seconds(), now = begin;
     tri_status status = TRI_OK;
@@ -165,8 +226,55 @@ tri_status profile_data(tri_run *run, double *seconds) {
     return status;
 }
 
-void profile_free(struct profile *p) {
-    arena_free(&p->arena);
-    free(p->row);
-    *p = (struct profile){0};
+tri_status profile_ideal(const tri_run *run, const struct work *w, double *seconds) {
+    double part[] = {w->flops - w->narrow, w->narrow}, flops;
+    tri_status status = TRI_OK;
+    *seconds = 0;
+    for (int i = 0; i < 2 && !status; i++) {
+        if (!(part[i] > 0)) continue;
+        status = rate_highest(run->dev, i ? TRI_BF16 : TRI_F32, run_threads(run), &flops);
+        if (!status) *seconds += part[i] / flops;
+    }
+    return status;
+}
+
+/* steps: for means per step; total: the time of all threads. */
+static void add_row(struct text *cells, double steps, double total, const struct profile_row *r) {
+    text_add(cells, "%.6g\t%.3f\t%.1f\t", (double)r->calls / steps, 1e3 * r->seconds / steps,
+             100 * r->seconds / total);
+    text_add(cells, r->work.flops > 0 ? "%.1f\t" : "\t", r->work.flops / r->seconds * 1e-9);
+    text_add(cells, r->work.bytes > 0 ? "%.1f\t" : "\t", r->work.bytes / r->seconds * 1e-9);
+    text_add(cells, "%s\n", r->what);
+}
+
+tri_status profile_describe(tri_run *run, bool by_unit, const struct pace *pace, struct text *out) {
+    const double steps = (double)pace->n, total = pace->total * run_threads(run);
+    struct profile_row data = {.what = "(data)"}, others = {.what = "all others"};
+    struct profile_row rest = {
+        .what = run_threads(run) > 1 ? "(between kernels, waiting)" : "(between kernels)",
+        .seconds = total};
+    struct profile p = {0};
+    struct text cells = {0};
+    tri_status status = measure_data(run, &data.seconds);
+    if (!status) status = make(run->machine, by_unit, &p);
+    text_add(&cells, "calls\tms\t%%\tGFLOP/s\tGB/s\t%s\n", by_unit ? "node" : "operator");
+    for (size_t i = 0; i < p.n && !status; i++) {
+        rest.seconds -= p.row[i].seconds;
+        if (!by_unit || i < UNITS_SHOWN) {
+            add_row(&cells, steps, total, &p.row[i]);
+            continue;
+        }
+        others.calls += p.row[i].calls;
+        others.seconds += p.row[i].seconds;
+    }
+    data.seconds *= steps;
+    rest.seconds -= data.seconds;
+    if (others.calls) add_row(&cells, steps, total, &others);
+    add_row(&cells, steps, total, &data);
+    add_row(&cells, steps, total, &rest);
+    text_add(out, "\n");
+    columns_add(out, "  rrrrrl", &cells);
+    arena_free(&p.arena);
+    free(p.row);
+    return status;
 }

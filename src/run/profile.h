@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Profiles a step: the arithmetic, the bytes that its kernels touch, and the time that they take,
- * by operator or by unit. */
+ * How fast a run steps. The arithmetic of a step, the bytes that its kernels touch, and the time
+ * that they take, by operator or by unit. */
 #ifndef RUN_PROFILE_H
 #define RUN_PROFILE_H
 
 #include "run/run.h"
+
+struct pace {
+    double *second; /* of each step; freed by the caller */
+    size_t n, capacity;
+    double total;
+    double step[2]; /* the first two steps, which do not count otherwise */
+    double start;   /* from the start of the process to the end of the first step */
+};
+
+#define PACE_WARM_STEPS 3
+/* The first steps touch memory for the first time and do not count. After them it makes so many
+ * steps, or, if they are 0, as many as take so many seconds, at least 10. profile: times their
+ * kernels. A failure is that of the run. */
+void pace_measure(tri_run *run, size_t steps, double seconds, bool profile, struct pace *p);
+/* Sorts the values; q: 0.5 for the median. */
+double pace_quantile(double *value, size_t n, double q);
 
 /* flops: of operators whose row has tri_op.flops: products, convolutions, norms. bytes: of the
  * units' inputs and outputs. */
@@ -17,26 +33,13 @@ struct work {
 /* The work of one step, with all its lanes. */
 struct work profile_step(struct machine *m);
 
-struct profile_row {
-    const char *what; /* operators, "conv2d" or "conv2d+relu"; for a unit also name and shapes */
-    int64_t calls;
-    double seconds;   /* of all calls, summed over the threads */
-    struct work work; /* of all calls */
-};
-
-struct profile {
-    struct profile_row *row; /* the longest time first */
-    size_t n, capacity;
-    struct arena arena;
-};
+/* How long the arithmetic would take at the highest rate of its types. */
+tri_status profile_ideal(const tri_run *run, const struct work *w, double *seconds);
 
 /* Times every kernel from now on. Call it between two steps. */
 tri_status profile_begin(struct machine *m);
-/* Reports what has been measured since then. */
-tri_status profile_make(struct machine *m, bool by_unit, struct profile *out);
-/* Measures how many seconds reading the samples of a step takes; 0 if there is no data, or it
- * cannot be read again. */
-tri_status profile_data(tri_run *run, double *seconds);
-void profile_free(struct profile *p);
+/* What has been measured since then, in steps at this pace, as a table: of all operators, or of the
+ * units that took longest. */
+tri_status profile_describe(tri_run *run, bool by_unit, const struct pace *pace, struct text *out);
 
 #endif

@@ -383,8 +383,9 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     if (run->data) status = make_loader(c, run);
     if (status) return status;
     if (worker_reports(c)) worker_redirect_output(c);
-    if (worker_reports(c)) warn_idle(c, m);
-    if (worker_reports(c) && !run->options.quiet) warn_waiting(c, m);
+    const bool tells = worker_reports(c) && !atomic_load(&c->head->told.shown.notes);
+    if (tells) warn_idle(c, m);
+    if (tells && !run->options.quiet) warn_waiting(c, m);
     atomic_store(&c->head->course.keeps, run->options.ckpt != NULL);
     c->writes = worker_reports(c) && !crew_begun(c->head);
     atomic_store(&worker_self(c)->state, CREW_READY);

@@ -392,8 +392,52 @@ mistake 'as many threads of two workers' 2 'err:must be at most 512 threads in a
     bench linear -n 2 --threads-per-worker 5000000000 --steps 10
 mistake 'a number of threads that is too large' 2 'err:a whole number that is not so large' \
     train linear -n 2 --threads-per-worker 5000000000
-mistake 'too many numbers of workers' 2 'err:at most 16 numbers of workers' \
-    bench linear -n 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2 --steps 10
+mistake 'too many combinations' 2 'err:bench: the options have 65 combinations; there can be' \
+    bench linear -n 1,1,1,1,1,1,1,1,1,1,1,1,1 --lanes 1,1,1,1,1 --steps 10
+mistake 'a profile of several' 2 'err:--ops.* measure one process' bench linear --ops --lanes 1,2
+mistake 'all are refused' 2 'err:^trireme: 65 lanes for a batch of 64' bench linear --lanes 65,66
+
+# --- the table of bench ---
+
+for n in 1 2; do
+    run train $small --batch 8 --lanes 2 --steps 1 --quiet -n $n --threads 1 --save-plan plan.$n
+done
+run train linear --batch 8 --steps 1 --quiet --save-plan plan.linear
+files=$(ls)
+bench() { run bench $small --batch 8 --steps 2 "$@"; }
+row() { # name, code, pattern of a row
+    [ "$code" -eq "$2" ] && grep -q -- "^ *$3" out
+    verdict "$1" $? "exit code $code, no '$3' in: $(cat out err)"
+}
+rates='[0-9][0-9.]*  *[0-9][0-9.]*  *[0-9][0-9.]*  *[0-9][0-9.]*' # with the speed
+bench -n 1,2 --threads 1,2 --lanes 2,9
+row 'its columns' 0 'workers  threads  lanes  MiB  fits *samples/s  *lowest  *highest  speed$'
+row 'a combination' 0 "2 *1 *2 *[0-9]*  yes  *$rates\$"
+row 'the first of as many cores' 0 "1 *2 *2 *[0-9]*  yes .*  1\.00\$"
+row 'one that is refused' 0 '2  *1  *9  *9 lanes for a batch of 8: there can be 1 to 8$'
+same 'a row for each' "$(grep -c ' yes ' out) $(grep -c 'lanes for' out)" '4 4'
+bench --threads 1 --lanes 2 --conv auto --conv direct
+row 'an option that is given twice' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --conv direct\$"
+bench --plan plan.1 --plan plan.2 --plan plan.linear --plan plan.none
+row 'the plan of one process' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --plan plan.1\$"
+row "a plan's workers" 0 "2 *1 *2 *[0-9]*  yes  *$rates  --plan plan.2\$"
+row 'a plan of another network' 0 \
+    '.*--plan plan.linear: plan.linear:[0-9]*: .* linear, but the network is mlp:[^;]*$'
+row 'a missing plan' 0 '.*--plan plan.none: cannot read the plan: plan.none: No such file'
+bench --plan plan.2
+row 'one plan of two workers' 0 "2 *1 *2 *[0-9]*  yes  *$rates\$"
+bench --plan plan.2 -n 1
+row "workers instead of the plan's" 0 "1 *1 *2 *[0-9]*  yes  *$rates\$"
+bench -n 1,2 --threads 1 --memory-limit 100M
+row 'one row that fits' 0 "1 *1 .*  yes  *$rates\$"
+row 'and one that does not' 0 '2 *1 .*  no  *does not fit: [0-9,]* of 100 MiB, --memory-limit$'
+bench -n 2,3 --threads 1 --memory-limit 100M
+row 'none fits' 1 '3 *1 .*  no  *does not fit: '
+bench -n 2 --threads 1 --lanes 1
+same 'a note is printed once' "$(grep -c 'stays idle' err)" 1
+bench -n 1 --lanes 2 --until-loss 100
+row 'the time until a loss' 0 '.*  loss 100 after [0-9.]* s, [0-9]* steps$'
+same 'nothing is left' "$(ls)" "$files"
 expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small \
     --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse
 expect 'bench --nodes' 0 'out:  matmul fc1.matmul: f32\[4,36\] f32\[8,36\] -> f32\[4,8\]$' \

@@ -71,8 +71,11 @@ check '--partial alone' refuses 2 '--partial takes what fits' "$program" bench -
     --partial -- "$opens" train mlp
 check 'bench --largest' says '^largest model=opens batch=[0-9]' "$program" bench --largest \
     --memory-limit 100M -- "$opens" train mlp
-check 'bench by workers' says '^ *2 .*%' "$program" bench -n 1,2 --steps 20 --lanes 4 -- "$opens" \
-    train mlp --save w
+check 'bench by workers' says '^ *2 .* yes .*[0-9]$' "$program" bench -n 1,2 --steps 20 \
+    --lanes 4 -- "$opens" train mlp --save w
+check 'bench of several lanes' says '^ *1 .* 4 .* yes .*[0-9]$' "$program" bench --steps 3 \
+    --lanes 2,4 -- "$opens" train mlp --save w
+check 'a row each' test "$(grep -c ' yes ' out)" -eq 2
 "$opens" train mlp --batch 16 --steps 2 --save-plan plan.a --quiet >/dev/null
 check 'the program itself trains' test -e called
 "$opens" train mlp --batch 16 --steps 2 --lanes 2 --save-plan plan.b --ckpt b --quiet >/dev/null
@@ -103,7 +106,7 @@ check 'the second' same mlp dump --after train
 "$program" dump --network 2 --after train -- "$opens" second mlp >second 2>err
 check 'is the same after another' diff theirs second
 check 'the first was opened' grep -q '^first ' err
-check 'with workers' says '^ *1 .*%' "$program" bench -n 1 --steps 20 --network 2 -- \
+check 'with workers' says '^ *1 .* yes .*[0-9]$' "$program" bench -n 1 --steps 20 --network 2 -- \
     "$opens" second mlp
 ls -A >left
 check 'nothing was left' sh -c '! grep -x -e called -e exited -e first -e first.out -e first.hand \
