@@ -114,38 +114,38 @@ static int one_process(const struct row *r) {
     return (int)tri_close(run);
 }
 
-/* Plans a batch. *bytes: the memory that it needs; *fits: there is enough. */
-static tri_status try_batch(const struct cli_arguments *a, int64_t batch, bool *fits,
-                            size_t *bytes) {
+static tri_status does_not_fit(const struct verdict *v) {
+    struct text t = {0};
+    budget_tell(v, &t);
+    tri_status status = base_fail(TRI_USAGE, "%s", t.data ? t.data : "");
+    text_free(&t);
+    return status;
+}
+
+static tri_status try_batch(const struct cli_arguments *a, int64_t batch, struct verdict *v) {
     struct cli_arguments now = *a;
     now.options.batch = batch;
     tri_graph *g = cli_graph(&now);
     tri_run *run = g ? run_plan(g, &now.options, NULL) : NULL;
     if (!run) return base_last();
-    *bytes = budget_of(run->machine, &run->store).total;
-    *fits = !budget_check(run->machine, &run->store, now.options.memory_limit);
+    *v = budget_verdict(run->machine, &run->store, now.options.memory_limit);
     run_free(run);
     return TRI_OK;
 }
 
 /* Doubles the batch until it does not fit, then bisects. */
 static int largest(const struct cli_arguments *a) {
-    int64_t least = a->options.lanes > 1 ? a->options.lanes : 1, low = 0, high = 0;
-    size_t bytes, needed = 0;
-    bool fits;
-    for (int64_t at = a->options.batch > least ? a->options.batch : least; at;) {
-        if (try_batch(a, at, &fits, &bytes)) return cli_fail();
-        *(fits ? &low : &high) = at;
-        if (fits) needed = bytes;
-        if (!high) at = low < LARGEST_BATCH ? 2 * low : 0;
-        else if (!low) at = high > least ? least + (high - least) / 2 : 0;
-        else at = high - low > 1 ? low + (high - low) / 2 : 0;
+    int64_t least = a->options.lanes > 1 ? a->options.lanes : 1, low = least - 1, high = 0;
+    struct verdict v, best = {0};
+    for (int64_t at = a->options.batch > least ? a->options.batch : least; at > low;) {
+        if (try_batch(a, at, &v)) return cli_fail();
+        *(v.fits ? &low : &high) = at;
+        if (v.fits) best = v;
+        at = high ? low + (high - low) / 2 : low < LARGEST_BATCH ? 2 * low : 0;
     }
-    if (!low) return cli_fail(); /* the message is that of budget_check */
-    const char *whose;
-    size_t limit = budget_limit(a->options.memory_limit, 0, &whose);
+    if (!best.fits) return does_not_fit(&v), cli_fail();
     printf("largest model=%s batch=%s%lld needs_mib=%.0f limit_mib=%.0f\n", a->model,
-           high ? "" : ">=", (long long)low, (double)needed / MIB, (double)limit / MIB);
+           high ? "" : ">=", (long long)low, (double)best.needs / MIB, (double)best.limit / MIB);
     return TRI_OK;
 }
 
@@ -156,22 +156,19 @@ static void plan(struct row *r) {
     struct cli_arguments a = r->a;
     const struct crew_size size = launch_size(&r->launch);
     const bool alone = !r->launch.workers;
-    struct text t = {0};
+    r->workers = alone ? 1 : size.workers;
     tri_graph *g = network(&a, alone);
     tri_run *run = g ? run_plan_with_data(g, &a.options, alone ? NULL : &size) : NULL;
     if (!run) {
         refuse(r, base_last());
         return;
     }
-    r->workers = alone ? 1 : size.workers;
     r->threads = run_threads(run);
     r->lanes = run_lanes(run);
     r->batch = run_batch(run);
     r->verdict = budget_verdict(evaluation_machine(run), &run->store, a.options.memory_limit);
     run_free(run);
-    budget_tell(&r->verdict, &t);
-    if (!r->verdict.fits) refuse(r, base_fail(TRI_USAGE, "%s", t.failed ? "" : t.data));
-    text_free(&t);
+    if (!r->verdict.fits) refuse(r, does_not_fit(&r->verdict));
 }
 
 static int measure_alone(struct row *r, double *rate) {
@@ -277,7 +274,7 @@ static int table(struct row *row, int n) {
     int planned = 0, fit = 0;
     for (int i = 0; i < n; i++) {
         struct row *r = &row[i];
-        r->workers = r->launch.workers;
+        r->workers = r->own.workers;
         r->threads = r->a.options.threads;
         r->lanes = r->a.options.lanes;
         if (!r->status) plan(r);
@@ -374,14 +371,16 @@ static int run(const struct command *c, int argc, char **argv) {
 
 static void more(struct text *out) {
     options_paragraph("After a few warm-up steps, bench measures --steps steps, or else as many as "
-                      "take five seconds, at least ten. The line on stdout has steps and samples "
-                      "per second; the median, 10th and 90th percentile of a step's milliseconds; "
-                      "the first two steps; the time from the start of the process to the end of "
-                      "the first step; peak and planned memory; arithmetic per second (of "
-                      "products, convolutions, norms and the like); the rate of fused "
-                      "multiply-adds in registers with as many threads, and the share of a step "
-                      "that its arithmetic would take at that rate; and what kernels read and "
-                      "write per second.", out);
+                      "take five seconds, at least ten. It prints a line: steps and samples per "
+                      "second, percentiles of a step's milliseconds, memory, arithmetic per second "
+                      "and its share of what the machine can do (`man trireme` explains all).",
+                      out);
+    options_paragraph("An option that is given several times, or numbers with commas, --lanes 4,8, "
+                      "make a table with a row for each combination, as do -n and a --plan of "
+                      "several workers: the memory that it needs, samples per second, and its "
+                      "speed over the first row that uses as many cores. Rows that are refused "
+                      "say why. The others run by turns, three times three seconds or --steps "
+                      "each.", out);
     cli_describe_model(out);
 }
 
@@ -397,7 +396,7 @@ static const struct option_row rows[] = {
     {"--until-loss", "X", "with -n: also print the time until the loss is at most X",
      option_positive, FIELD(until_loss), USE_ALL, .group = GROUP_NONE},
     {"-n", "LIST",
-     "workers, of each row of a table: 1,2,4 (default: this process alone, or as --plan says)",
+     "workers of each row of a table: 1,2,4 (default: this process alone, or as --plan says)",
      option_count, FIELD(workers), USE_ALL, .group = GROUP_WORKERS},
     {"--threads-per-worker", "T",
      "with -n: threads of each worker (default: the number of cores divided by that of workers)",

@@ -410,14 +410,13 @@ row() { # name, code, pattern of a row
     verdict "$1" $? "exit code $code, no '$3' in: $(cat out err)"
 }
 rates='[0-9][0-9.]*  *[0-9][0-9.]*  *[0-9][0-9.]*  *[0-9][0-9.]*' # with the speed
-bench -n 1,2 --threads 1,2 --lanes 2,9
+bench --threads 1,2 --lanes 2,9 --conv auto --conv direct
 row 'its columns' 0 'workers  threads  lanes  MiB  fits *samples/s  *lowest  *highest  speed$'
-row 'a combination' 0 "2 *1 *2 *[0-9]*  yes  *$rates\$"
-row 'the first of as many cores' 0 "1 *2 *2 *[0-9]*  yes .*  1\.00\$"
-row 'one that is refused' 0 '2  *1  *9  *9 lanes for a batch of 8: there can be 1 to 8$'
+row 'a combination' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --conv direct\$"
+row 'the first of as many cores' 0 "1 *2 *2 *[0-9]*  yes .*  1\.00  --conv auto\$"
+row 'one that is refused' 0 \
+    '1 *2 *9  *--conv direct: 9 lanes for a batch of 8: there can be 1 to 8$'
 same 'a row for each' "$(grep -c ' yes ' out) $(grep -c 'lanes for' out)" '4 4'
-bench --threads 1 --lanes 2 --conv auto --conv direct
-row 'an option that is given twice' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --conv direct\$"
 bench --plan plan.1 --plan plan.2 --plan plan.linear --plan plan.none
 row 'the plan of one process' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --plan plan.1\$"
 row "a plan's workers" 0 "2 *1 *2 *[0-9]*  yes  *$rates  --plan plan.2\$"
@@ -426,17 +425,17 @@ row 'a plan of another network' 0 \
 row 'a missing plan' 0 '.*--plan plan.none: cannot read the plan: plan.none: No such file'
 bench --plan plan.2
 row 'one plan of two workers' 0 "2 *1 *2 *[0-9]*  yes  *$rates\$"
-bench --plan plan.2 -n 1
+bench --plan plan.2 -n 1,2 --memory-limit 100M
 row "workers instead of the plan's" 0 "1 *1 *2 *[0-9]*  yes  *$rates\$"
-bench -n 1,2 --threads 1 --memory-limit 100M
-row 'one row that fits' 0 "1 *1 .*  yes  *$rates\$"
-row 'and one that does not' 0 '2 *1 .*  no  *does not fit: [0-9,]* of 100 MiB, --memory-limit$'
+row 'a row that does not fit' 0 '2 *1 .*  no  *does not fit: [0-9,]* of 100 MiB, --memory-limit$'
 bench -n 2,3 --threads 1 --memory-limit 100M
 row 'none fits' 1 '3 *1 .*  no  *does not fit: '
-bench -n 2 --threads 1 --lanes 1
-same 'a note is printed once' "$(grep -c 'stays idle' err)" 1
-bench -n 1 --lanes 2 --until-loss 100
+while :; do :; done & # beside this
+bench -n 2 --lanes 1 --until-loss 100
+kill $!
 row 'the time until a loss' 0 '.*  loss 100 after [0-9.]* s, [0-9]* steps$'
+same 'a note is printed once' "$(grep -c 'stays idle' err)" 1
+row 'other processes' 0 'other processes used [0-9.]* of [0-9]* cores meanwhile: '
 same 'nothing is left' "$(ls)" "$files"
 expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small \
     --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse

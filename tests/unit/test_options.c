@@ -129,6 +129,43 @@ static tri_status take(tri_options *o, struct line *l, const char *text, bool fo
     return options_take(sets, USE_TRAIN, foreign, &l->n, l->word);
 }
 
+/* Combination `number` of the words; its words but for --lanes. */
+static int picked(int number, const char *text, const char *line, const char *words) {
+    static const char *const known[] = {"--lanes", NULL};
+    const struct option_set sets[] = {{options_rows, NULL}, {0}};
+    struct options_picked p = {.number = number, .known = known};
+    struct line l;
+    struct text now = {0};
+    cut(&l, text);
+    assert_int_equal(options_pick(sets, USE_BENCH, l.word, &p), TRI_OK);
+    for (int i = 0; i < l.n; i++) text_add(&now, "%s%s", i ? " " : "", l.word[i]);
+    assert_string_equal(now.data, line);
+    assert_string_equal(p.words.data ? p.words.data : "", words);
+    text_free(&now);
+    text_free(&p.words);
+    arena_free(&p.arena);
+    return p.all;
+}
+
+static void several_values(void **state) {
+    (void)state;
+    assert_int_equal(picked(0, "b mlp --lanes 4 --data a,b", "b mlp --lanes 4 --data a,b", ""), 1);
+    assert_int_equal(picked(1, "b mlp --lanes 4,8", "b mlp --lanes 8", ""), 2);
+    assert_int_equal(picked(1, "b --conv=auto --lr 1 --conv direct",
+                            "b --conv=direct --lr 1 --conv direct", "--conv direct"), 2);
+    const char *all = "b --plan x --batch=4,8 --plan y --lanes 1 --lanes 2,3";
+    assert_int_equal(picked(0, all, "b --plan x --batch=4 --plan x --lanes 1 --lanes 1",
+                            "--batch 4 --plan x"), 12);
+    assert_int_equal(picked(3, all, "b --plan x --batch=8 --plan x --lanes 2 --lanes 2",
+                            "--batch 8 --plan x"), 12);
+    assert_int_equal(picked(11, all, "b --plan y --batch=8 --plan y --lanes 3 --lanes 3",
+                            "--batch 8 --plan y"), 12);
+    assert_int_equal(picked(1, "b --lanes 1,2 -- prog --lanes 1,2",
+                            "b --lanes 2 -- prog --lanes 1,2", ""), 2);
+    assert_int_equal(picked(1, "b --lanes 1,", "b --lanes ", ""), 2); /* which is refused */
+    assert_int_equal(picked(0, "b --lanes", "b --lanes", ""), 1);
+}
+
 static void all_options(void **state) {
     (void)state;
     struct line l;
@@ -464,6 +501,7 @@ int main(void) {
         cmocka_unit_test(names_in_a_list),
         cmocka_unit_test(many_names),
         cmocka_unit_test(long_names),
+        cmocka_unit_test(several_values),
         cmocka_unit_test(all_options),
         cmocka_unit_test(length_of_a_run),
         cmocka_unit_test(resumes),
