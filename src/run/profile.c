@@ -272,8 +272,8 @@ tri_status profile_describe(tri_run *run, bool by_unit, const struct pace *pace,
     if (others.calls) add_row(&cells, steps, total, &others);
     add_row(&cells, steps, total, &data);
     add_row(&cells, steps, total, &rest);
-    text_add(out, "\n");
-    columns_add(out, "  rrrrrl", &cells);
+    if (!status) text_add(out, "\n"), columns_add(out, "  rrrrrl", &cells);
+    text_free(&cells);
     arena_free(&p.arena);
     free(p.row);
     return status;
