@@ -574,8 +574,8 @@ void tri_group_lr(tri_graph *g, const char *pattern, double factor);
 void tri_group_decay(tri_graph *g, const char *pattern, double weight_decay);
 /* Gradients are summed over the lanes in buckets, each as soon as the backward pass has completed
  * it. The gradients of all parameters that match the patterns of one number, from 1 to 1000, form a
- * bucket of their own; tri_options.bucket sizes the others. No bit depends on it. `trireme explain`
- * lists the buckets. */
+ * bucket of their own; tri_options.bucket sizes the others. No bit depends on it. `trireme explain
+ * --full` lists the buckets. */
 void tri_bucket(tri_graph *g, const char *pattern, int number);
 /* Saves memory and costs time: the backward pass recomputes what the matching scopes compute, bit
  * for bit the same, instead of keeping it. Patterns: "layer1.?", "*.relu*"; null: the current

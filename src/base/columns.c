@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define COLUMNS_LEAST 8 /* characters of a column that is cut */
+
 /* Characters of UTF-8: bytes that begin with the bits 10 continue one. */
 static int width_of(const char *cell, size_t bytes) {
     int n = 0;
@@ -22,18 +24,33 @@ static void measure(const char *at, int width[COLUMNS_MOST]) {
     }
 }
 
+/* Narrows the column that may be cut. */
+static void fit(const char *sides, int indent, int width[COLUMNS_MOST]) {
+    const char *cut = strchr(sides, 'c');
+    int all = indent - 2;
+    for (int c = 0; c < COLUMNS_MOST && sides[indent + c]; c++) all += width[c] + 2;
+    if (!cut || all <= COLUMNS_WIDTH) return;
+    int *its = &width[cut - sides - indent], left = *its - (all - COLUMNS_WIDTH);
+    *its = left < COLUMNS_LEAST ? COLUMNS_LEAST : left;
+}
+
 void columns_add(struct text *out, const char *sides, struct text *cells) {
     int width[COLUMNS_MOST] = {0}, column = 0, indent = (int)strspn(sides, " ");
     int gap = indent; /* blanks before the next cell; those at the end of a row are left out */
     out->failed |= cells->failed;
     const char *at = cells->failed || !cells->data ? "" : cells->data;
     measure(at, width);
+    fit(sides, indent, width);
     while (*at) {
         size_t bytes = strcspn(at, "\t\n");
         bool right = sides[indent + column] == 'r';
         int blanks = width[column] - width_of(at, bytes);
+        size_t shown = bytes;
+        while (shown && width_of(at, shown) > width[column] - (blanks < 0 ? 3 : 0)) shown--;
         if (right) gap += blanks;
-        if (bytes) text_add(out, "%*s%.*s", gap, "", (int)bytes, at), gap = 0;
+        if (bytes) text_add(out, "%*s%.*s%s", gap, "", (int)shown, at, blanks < 0 ? "..." : "");
+        if (bytes) gap = 0;
+        if (blanks < 0) blanks = 0;
         gap += 2 + (right ? 0 : blanks);
         at += bytes;
         if (*at == '\t') column++;
@@ -41,4 +58,21 @@ void columns_add(struct text *out, const char *sides, struct text *cells) {
         at += *at != 0;
     }
     text_free(cells);
+}
+
+void columns_fill(struct text *out, struct text *lines) {
+    const char *at = lines->failed || !lines->data ? "" : lines->data;
+    for (int used = 0; *at;) {
+        size_t bytes = strcspn(at, " \n");
+        int width = width_of(at, bytes);
+        bool fits = used + 1 + width <= COLUMNS_WIDTH;
+        if (used) text_add(out, fits ? " " : "\n  ");
+        text_add(out, "%.*s", (int)bytes, at);
+        used = !used ? width : fits ? used + 1 + width : 2 + width;
+        at += bytes;
+        if (*at == '\n') text_add(out, "\n"), used = 0;
+        at += *at != 0;
+    }
+    out->failed |= lines->failed;
+    text_free(lines);
 }

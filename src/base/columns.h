@@ -6,10 +6,14 @@
 #include "base/base.h"
 
 #define COLUMNS_MOST 16
+#define COLUMNS_WIDTH 100 /* characters of a row, if a column may be cut */
 
 /* Adds the rows of `cells` to `out`, each column as wide as its widest cell, with two blanks
  * between columns. In `cells`, a tab ends a cell and a newline a row. sides: for each column 'l' or
- * 'r', the side on which its cells stand; blanks before them begin each row. Frees `cells`. */
+ * 'r', the side on which its cells stand, or 'c' once, on the left and cut if rows are too wide;
+ * blanks before them begin each row. Frees `cells`. */
 void columns_add(struct text *out, const char *sides, struct text *cells);
+/* Adds lines of words; what is wider than COLUMNS_WIDTH goes on in the next line. Frees `lines`. */
+void columns_fill(struct text *out, struct text *lines);
 
 #endif

@@ -11,15 +11,11 @@
 #include "cli/visit.h"
 #include "dev/dev.h"
 #include "machine/budget.h"
+#include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "run/open.h"
 #include "run/profile.h"
 #include "run/run.h"
-
-struct own {
-    int64_t devices, bucket;
-    bool json, factors, measure;
-};
 
 static tri_status check_divided(const struct compilation *c, const char *model) {
     if (c->strategies.mesh.n || c->lanes > 1 || c->stages) return TRI_OK;
@@ -39,6 +35,11 @@ static tri_status check_own(const struct own *own, const struct compilation *c, 
     if ((c->stages || own->measure) && seats > EXPLAIN_MOST_SEATS)
         return base_fail(TRI_USAGE, "stages and legs are explained for meshes of up to %d seats; "
                          "--stages 1 leaves stages out", EXPLAIN_MOST_SEATS);
+    if ((own->json + own->full + (own->match != NULL)) > 1)
+        return base_fail(TRI_USAGE,
+                         "--json and --full have everything, --match a part: give one");
+    if (own->match && !c->strategies.mesh.n)
+        return base_fail(TRI_USAGE, "--match %s: without a mesh no operator is split", own->match);
     if (!devices || devices % seats == 0) return TRI_OK;
     return base_fail(TRI_USAGE, "--devices %lld: the mesh has %lld seats, of which each replica "
                      "needs all; %lld is the nearest number that they divide", (long long)devices,
@@ -52,26 +53,6 @@ static double gradient_bytes(const tri_graph *model) {
         if (!param_frozen(tri_param_at(model, i)->node))
             bytes += (double)base_spec_bytes(&tri_param_at(model, i)->spec);
     return bytes;
-}
-
-int explain_buckets(const struct explanation *e) { return e->m ? e->m->tree[1].buckets.n : 0; }
-
-struct explained_bucket explain_bucket(const struct explanation *e, int bucket) {
-    const struct tree *t = &e->m->tree[1];
-    const struct program *lane = &e->m->thread[0].lane[0];
-    struct explained_bucket b = {.item = (int64_t)lane->n_items, .items = (int64_t)lane->n_items};
-    for (int i = 0; i < lane->n_result; i++)
-        if (tree_has(t, lane, i, bucket)) {
-            b.bytes += base_spec_bytes(&lane->result[i].is->spec);
-            b.results++;
-        }
-    for (int i = 0; i < t->events[0].n; i++) {
-        const struct bucket_event *event = &t->events[0].event[i];
-        if (event->bucket != bucket || event->opens) continue;
-        b.item = (int64_t)event->item;
-        b.after = lane->item[event->item - 1].unit->node[0]->name;
-    }
-    return b;
 }
 
 static void sum_lanes(const struct compilation *c, double step[MOVE_TIMES]) {
@@ -109,16 +90,18 @@ static tri_status measure(tri_run *run, double *cost) {
 }
 
 static tri_status explain(const char *model, const struct compilation *c, const struct machine *m,
-                          const struct own *own, const double *cost) {
-    struct explanation e = {.model = model, .c = c, .d = &c->dist[0], .expanded = m != NULL,
-                            .m = m, .seats = mesh_seats(&c->strategies.mesh),
-                            .devices = own->devices > 0, .gradients = gradient_bytes(c->model)};
+                          const struct own *own, size_t unsplit, const double *cost) {
+    struct explanation e = {.model = model, .c = c, .d = &c->dist[0], .m = m, .own = own,
+                            .seats = mesh_seats(&c->strategies.mesh), .cost = cost,
+                            .unsplit_lane = unsplit, .gradients = gradient_bytes(c->model)};
     struct text t = {0};
-    e.measured = cost != NULL;
-    if (cost) memcpy(e.cost, cost, sizeof e.cost);
+    const struct dist whole = {.g = e.d->g, .use = e.d->use, .has = e.d->has, .need = e.d->need,
+                               .first = e.d->first};
     e.replicas = own->devices ? own->devices / e.seats : 1;
     e.shown = !e.d->g ? 0 : m ? e.seats : 1;
     sum_lanes(c, e.step);
+    if (e.shown) e.unsplit = explain_seat(&whole, e.seat[0].at);
+    if (own->match && !explain_matches(&e)) return base_last();
     for (int64_t i = 0; i < e.shown; i++) {
         mesh_at(&e.d->mesh, i, e.seat[i].at);
         e.seat[i].bytes = explain_seat(e.d, e.seat[i].at);
@@ -149,7 +132,7 @@ static tri_status look(tri_graph *g, const struct cli_arguments *a, const struct
     if (status || *expands) return status;
     c = (struct compilation){.options = &o, .target = dev->kind->target, .model = g};
     status = passes_run(&c, "dist");
-    if (!status) status = explain(a->model, &c, NULL, own, NULL);
+    if (!status) status = explain(a->model, &c, NULL, own, 0, NULL);
     passes_free(&c);
     return status;
 }
@@ -172,6 +155,22 @@ static tri_status measure_legs(struct cli_arguments *a, int tracks, double *cost
     return status;
 }
 
+/* The bytes of a lane's arena without the mesh. */
+static tri_status plan_unsplit(const tri_run *split, size_t *bytes) {
+    static const struct crew_size alone = {.workers = 1, .threads = 1, .most = 1};
+    static const int16_t origin[MESH_MOST_AXES];
+    tri_options o = split->options;
+    if (!split->machine->compilation.strategies.mesh.n) return TRI_OK;
+    tri_graph *g = graph_duplicate(split->model, split->model->batch);
+    if (g) graph_forget_mesh(g);
+    o.mesh = o.strategy = o.unset = o.parallel = o.plan = NULL;
+    tri_run *run = g ? run_plan(g, &o, &alone) : NULL;
+    if (!run) return base_last();
+    *bytes = budget_seat(run->machine, origin);
+    run_free(run);
+    return *bytes == SIZE_MAX ? base_no_memory("the memory of a seat") : TRI_OK;
+}
+
 static tri_status explain_model(struct cli_arguments *a, const struct own *own) {
     bool expands = false;
     tri_graph *g = cli_graph(a);
@@ -184,10 +183,12 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
     if (!a->options.threads) a->options.threads = 1; /* as planned for a worker per track */
     tri_run *run = open_run(a, false);
     double cost[LEGS_MOST] = {0};
+    size_t unsplit = 0;
     if (!run) return base_last();
     if (own->measure) status = measure_legs(a, run->machine->pipeline.tracks, cost);
+    if (!status && !own->match && !own->json) status = plan_unsplit(run, &unsplit);
     if (!status)
-        status = explain(a->model, &run->machine->compilation, run->machine, own,
+        status = explain(a->model, &run->machine->compilation, run->machine, own, unsplit,
                          own->measure ? cost : NULL);
     run_free(run);
     return status;
@@ -221,6 +222,10 @@ static const struct option_row rows[] = {
     {"--measure", NULL, "of a pipeline: run some steps on random samples, a thread per track, and "
      "say how long tracks wait with the times that legs and their sums of gradients take here",
      option_given, offsetof(struct own, measure), USE_ALL, .group = GROUP_NONE},
+    {"--full", NULL, "list all operators, moves, seats and buckets", option_given,
+     offsetof(struct own, full), USE_ALL, .group = GROUP_NONE},
+    {"--match", "PATTERN", "list the operators and moves of scopes or operators that match, as in "
+     "--strategy", option_text, offsetof(struct own, match), USE_ALL, .group = GROUP_NONE},
     {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
      .group = GROUP_NONE},
     {"--factors", NULL, "list what each operator calls its factors, for --strategy", option_given,

@@ -83,8 +83,8 @@ static json_t *of_seat(const struct explanation *e, int64_t i) {
     return json_pack("{s:o,s:I,s:I,s:I,s:I,s:I,s:I}", "seat", at, "parameters",
                      (json_int_t)b->params, "states", (json_int_t)b->states, "data",
                      (json_int_t)b->data, "given", (json_int_t)b->given, "results",
-                     (json_int_t)b->results, e->expanded ? "activations" : "computed",
-                     (json_int_t)(e->expanded ? e->seat[i].lane : b->computed));
+                     (json_int_t)b->results, e->m ? "activations" : "computed",
+                     (json_int_t)(e->m ? e->seat[i].lane : b->computed));
 }
 
 static json_t *of_mesh(const struct explanation *e) {
@@ -110,24 +110,24 @@ static json_t *of_sums(const struct explanation *e) {
 }
 
 static json_t *of_bucket(const struct explanation *e, int i) {
-    struct explained_bucket b = explain_bucket(e, i);
+    struct part_bucket b = parts_bucket(e->m, i);
     return json_pack("{s:I,s:i,s:I,s:I,s:s?}", "bytes", (json_int_t)b.bytes, "results", b.results,
                      "unit", (json_int_t)b.item, "units", (json_int_t)b.items, "after", b.after);
 }
 
 static json_t *of_stage(const struct explanation *e, int i) {
-    struct explained_stage s = explain_stage(e, i);
+    struct part_stage s = parts_stage(e->m, i);
     return json_pack("{s:i,s:i,s:i,s:i,s:s?,s:s?}", "track", s.track, "forward",
                      s.operators[LEG_FORWARD], "backward", s.operators[LEG_BACKWARD], "weights",
                      s.operators[LEG_WEIGHTS], "from", s.first, "to", s.last);
 }
 
 static json_t *of_handed(const struct explanation *e, int i) {
-    struct explained_handed h = explain_handed(e, i);
+    struct part_handed h = parts_handed(e->m, i);
     struct text readers = {0};
     char name[LEG_TEXT];
     legs_name(&e->c->legs, h.leg, name);
-    explain_readers(e, i, &readers);
+    parts_readers(e->m, i, &readers);
     return json_pack("{s:s,s:o,s:I,s:i,s:i,s:s}", "leg", name, "readers", of_text(&readers),
                      "bytes", (json_int_t)h.bytes, "tensors", h.tensors, "kept", h.kept, "largest",
                      h.largest->node->name);
@@ -154,16 +154,16 @@ static json_t *of_schedule(const struct explanation *e) {
 static json_t *of_pipeline(const struct explanation *e) {
     json_t *stages = json_array(), *handed = json_array();
     for (int i = 0; i < e->c->stages; i++) append(&stages, of_stage(e, i));
-    for (int i = 0; i < explain_buckets(e); i++)
-        if (explain_hands_over(e, i)) append(&handed, of_handed(e, i));
+    for (int i = 0; i < parts_buckets(e->m); i++)
+        if (parts_hands_over(e->m, i)) append(&handed, of_handed(e, i));
     json_t *all = json_pack("{s:s,s:o,s:o,s:o,s:f}", "order", pipeline_name(e->c->pipeline),
                             "stages", stages, "handed", handed, "schedule", of_schedule(e),
                             "waiting", pipeline_idle(&e->m->pipeline, &e->m->times));
-    if (!all || !e->measured) return all;
+    if (!all || !e->cost) return all;
     json_t *seconds = json_array();
     for (int i = 0; i < e->c->legs.n; i++) append(&seconds, json_real(e->cost[i]));
     json_object_set_new(all, "seconds", seconds);
-    json_object_set_new(all, "waiting_measured", json_real(explain_waiting(e)));
+    json_object_set_new(all, "waiting_measured", json_real(parts_waiting(e->m, e->cost)));
     return all;
 }
 
@@ -174,8 +174,8 @@ bool explain_as_json(const struct explanation *e, struct text *out) {
         if (e->d->g->node[i]->n_in) append(&operators, of_operator(e, e->d->g->node[i]));
     for (size_t i = 0; i < e->d->n_moves; i++) append(&moves, of_move(e, &e->d->move[i]));
     for (int64_t i = 0; i < e->shown; i++) append(&seats, of_seat(e, i));
-    for (int i = 0; i < explain_buckets(e); i++)
-        if (!explain_hands_over(e, i)) append(&buckets, of_bucket(e, i));
+    for (int i = 0; i < parts_buckets(e->m); i++)
+        if (!parts_hands_over(e->m, i)) append(&buckets, of_bucket(e, i));
     json_t *all = json_pack("{s:s,s:I,s:I,s:I,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "model", e->model,
                             "batch", (json_int_t)e->c->whole->batch, "lanes",
                             (json_int_t)e->c->lanes, "samples", (json_int_t)e->c->samples[0],

@@ -170,6 +170,15 @@ void graph_mark_results(const tri_graph *g, bool *result) {
     }
 }
 
+void graph_forget_mesh(tri_graph *g) {
+    size_t n = 0;
+    g->mesh = (struct mesh){0};
+    for (size_t i = 0; i < g->n_settings; i++)
+        if (g->setting[i].kind < SETTING_STRATEGY) g->setting[n++] = g->setting[i];
+    g->n_settings = n;
+    for (int i = 0; i < g->n_shorter; i++) graph_forget_mesh(g->shorter[i].g);
+}
+
 void graph_verify(const tri_graph *g) {
     int tensors = 0;
     for (size_t i = 0; i < g->n_nodes; i++) {

@@ -309,6 +309,9 @@ void graph_sources_first(tri_graph *g);
  * updates. */
 void graph_mark_results(const tri_graph *g, bool *result);
 
+/* Removes the mesh and all that says how it splits, also from networks for shorter samples. */
+void graph_forget_mesh(tri_graph *g);
+
 /* Checks all invariants of the representation; a violation is a bug and aborts. */
 void graph_verify(const tri_graph *g);
 

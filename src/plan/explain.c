@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/explain.h"
 
+#include <string.h>
+
+#include "plan/passes.h"
+
 void mesh_at(const struct mesh *m, int64_t i, int16_t at[MESH_MOST_AXES]) {
     for (int a = MESH_MOST_AXES; a-- > 0;) {
         int64_t size = a < m->n ? m->axis[a].size : 1;
@@ -59,7 +63,7 @@ static int lost_block(const struct dist *d, const tri_tensor *t, const struct la
     return wish->block;
 }
 
-static bool is_split(const struct dist *d, const tri_node *n) {
+bool explain_is_split(const struct dist *d, const tri_node *n) {
     for (int a = 0; a < d->mesh.n; a++)
         if (d->use[n->id][a].kind != USE_WHOLE) return true;
     return false;
@@ -80,7 +84,7 @@ void explain_warning(const struct dist *d, const struct target *target, const tr
     if (block)
         text_add(out, "a seat's channels are no multiple of %d, so that it leaves the fast kernels",
                  block);
-    else if (!op_has_factors(n->entry->op) && !is_split(d, n))
+    else if (!op_has_factors(n->entry->op) && !explain_is_split(d, n))
         text_add(out, "its row does not say how it may be split: it is computed whole%s",
                  gathers ? ", and its inputs are gathered" : "");
 }
@@ -118,31 +122,183 @@ enum move_when move_when(const struct dist *d, const struct move *m) {
     return d->g->node[m->node]->backward ? MOVE_BACKWARD : MOVE_FORWARD;
 }
 
+void explain_sum(const struct dist *d, const struct move *m, struct move_sums *s) {
+    enum move_when when = move_when(d, m);
+    enum move_kind kind = move_kind(&d->mesh, m);
+    s->of[when][kind].n++;
+    s->of[when][kind].bytes += (double)m->bytes;
+    s->all[when].n++;
+    s->all[when].bytes += (double)m->bytes;
+}
+
 struct move_sums explain_sums(const struct dist *d) {
     struct move_sums s = {0};
-    for (size_t i = 0; i < d->n_moves; i++) {
-        const struct move *m = &d->move[i];
-        enum move_when when = move_when(d, m);
-        enum move_kind kind = move_kind(&d->mesh, m);
-        s.of[when][kind].n++;
-        s.of[when][kind].bytes += (double)m->bytes;
-        s.all[when].n++;
-        s.all[when].bytes += (double)m->bytes;
-    }
+    for (size_t i = 0; i < d->n_moves; i++) explain_sum(d, &d->move[i], &s);
     return s;
 }
 
-/* ---- seats ---- */
+/* ---- a line for an operator, and for a move ---- */
 
-bool explain_taken_apart(const struct dist *d, const tri_tensor *t) {
-    for (size_t i = (size_t)t->node->id; i < d->g->n_nodes; i++) {
-        const tri_node *n = d->g->node[i];
-        for (int k = 0; k < n->n_in; k++)
-            for (int a = 0; a < d->mesh.n && n->in[k] == t && node_reads(n, k); a++)
-                if (dist_need(d, n, k)->axis[a].kind == SPLIT) return true;
-    }
-    return false;
+static void add_slice(struct text *t, const struct dist *d, const tri_tensor *tensor,
+                      const struct layout *l) {
+    tri_shape s = explain_slice(d, tensor, l, NULL);
+    text_add(t, "[");
+    for (int i = 0; i < s.rank; i++) text_add(t, "%s%lld", i ? "," : "", (long long)s.dim[i]);
+    text_add(t, "]");
 }
+
+void explain_operator(const struct dist *d, const struct target *target, const tri_node *n,
+                      struct text *t) {
+    struct text split = {0}, note = {0};
+    explain_split(d, n, &split);
+    text_add(t, "  %-40s %-16s %-24s ", n->name, n->entry->op->name,
+             split.data ? split.data : "");
+    t->failed |= split.failed;
+    text_free(&split);
+    for (int i = 0; i < n->n_in; i++) {
+        text_add(t, "%s", i ? ", " : "");
+        add_slice(t, d, n->in[i], dist_need(d, n, i));
+    }
+    text_add(t, " -> ");
+    for (int i = 0; i < n->n_out; i++) {
+        text_add(t, "%s", i ? ", " : "");
+        add_slice(t, d, &n->out[i], &d->has[n->out[i].id]);
+    }
+    text_add(t, "%s\n", explain_per_lane(n) ? "  per lane" : "");
+    explain_warning(d, target, n, &note);
+    if (note.size) text_add(t, "    note: %s\n", note.data);
+    t->failed |= note.failed;
+    text_free(&note);
+}
+
+/* Two layouts may have the same text and still cut at other places: then the shape of the first
+ * seat's part follows each. */
+static void add_layouts(struct text *t, const struct dist *d, const struct move *m,
+                        const tri_tensor *of, const char *reader) {
+    const struct layout *const layout[] = {&m->from, &m->to};
+    struct text text[2] = {{0}, {0}};
+    for (int i = 0; i < 2; i++) layout_text(&d->mesh, layout[i], of->spec.shape.rank, &text[i]);
+    t->failed |= text[0].failed || text[1].failed;
+    for (int i = 0; i < 1 + (reader != NULL) && !t->failed; i++) {
+        if (i) text_add(t, "; %s needs ", reader);
+        text_add(t, "%s", text[i].data);
+        if (!reader || strcmp(text[0].data, text[1].data)) continue;
+        text_add(t, " of ");
+        add_slice(t, d, of, layout[i]);
+    }
+    for (int i = 0; i < 2; i++) text_free(&text[i]);
+}
+
+void explain_move(const struct dist *d, const struct move *m, struct text *t) {
+    const tri_tensor *tensor = explain_tensor(d, m);
+    char spec[SPEC_TEXT];
+    const tri_node *reader = m->node < 0 ? NULL : d->g->node[m->node];
+    text_add(t, "  ");
+    move_text(&d->mesh, &m->from, &m->to, t);
+    text_add(t, ", %zu bytes: %s of %s is ", m->bytes, base_spec_text(&tensor->spec, spec),
+             tensor->node->name);
+    add_layouts(t, d, m, tensor, reader ? reader->name : NULL);
+    if (reader && reader->file) text_add(t, " (%s:%d)", reader->file, reader->line);
+    text_add(t, "\n");
+}
+
+/* ---- what the user may not expect ---- */
+
+static bool is_asked(const struct strategies *s, const tri_node *n) {
+    struct ask ask[MESH_MOST_AXES];
+    bool asked = n->backward; /* it follows its forward operator */
+    strategies_find(s, n, ask);
+    strategies_ask_layout(s, n->out, ask);
+    for (int a = 0; a < s->mesh.n; a++) asked |= ask[a].kind && ask[a].kind != ASK_TOO_MUCH;
+    return asked;
+}
+
+static void note_resplit(const struct dist *d, const struct strategies *s, struct text *out) {
+    const struct move *most = NULL;
+    size_t bytes = 0;
+    int n = 0;
+    for (size_t i = 0; i < d->n_moves; i++) {
+        const struct move *m = &d->move[i];
+        if (m->node < 0 || move_kind(&d->mesh, m) != MOVE_ALL_TO_ALL) continue;
+        n++;
+        bytes += m->bytes;
+        if (!most || m->bytes > most->bytes) most = m;
+    }
+    if (!most) return;
+    const tri_tensor *t = explain_tensor(d, most);
+    const tri_node *reader = d->g->node[most->node];
+    text_add(out, "split again: %d all-to-all, %zu bytes of a lane: %s is split by ", n, bytes,
+             t->node->name);
+    explain_split(d, t->node, out);
+    text_add(out, " as ");
+    layout_text(&d->mesh, &most->from, t->spec.shape.rank, out);
+    text_add(out, "%s; %s needs other parts, by ",
+             is_asked(s, t->node) ? "" : ", for which no strategy asks", reader->name);
+    explain_split(d, reader, out);
+    text_add(out, is_asked(s, reader) ? "\n" : ", for which no strategy asks\n");
+}
+
+/* The factor that was to be split along an axis, and by what; 0: none. */
+static uint8_t asked_factor(const struct strategies *s, const tri_node *n, const struct factors *f,
+                            int axis, const char **by) {
+    struct ask ask[MESH_MOST_AXES];
+    bool found = strategies_find(s, n, ask);
+    uint8_t factor = factor_named(n, f, "batch");
+    *by = found ? ask[axis].from : "--unset batch";
+    if (found && (ask[axis].kind == ASK_TOO_MUCH || ask[axis].kind == ASK_FACTOR))
+        return ask[axis].factor;
+    if (!factor) factor = factor_named(n, f, "rows");
+    bool divides = s->unset != UNSET_BATCH || f->extent[factor] % s->mesh.axis[axis].size == 0;
+    return found || divides ? 0 : factor;
+}
+
+/* Adds why a forward node is whole along an axis although it was to be split. */
+static void add_too_few(const struct dist *d, const struct strategies *s, const tri_node *n,
+                        int axis, struct text *out) {
+    const char *by;
+    struct factors f;
+    if (n->backward || d->use[n->id][axis].kind != USE_WHOLE) return;
+    if (!op_has_factors(n->entry->op) || !factors_of(n, &f)) return;
+    uint8_t factor = asked_factor(s, n, &f, axis, &by);
+    if (factor)
+        text_add(out, "factor %s has %lld place%s for %lld seats (%s)", factor_name(n, &f, factor),
+                 (long long)f.extent[factor], f.extent[factor] == 1 ? "" : "s",
+                 (long long)s->mesh.axis[axis].size, by);
+    factors_free(&f);
+}
+
+/* "NAME and 2 more: WHY" about what add_too_few says; axis below 0: about warnings. False: there
+ * is nothing to say. */
+static bool note_nodes(const struct compilation *c, const struct dist *d, int axis,
+                       struct text *out) {
+    struct text why = {0};
+    int found = 0;
+    for (size_t i = 0; i < d->g->n_nodes; i++) {
+        const tri_node *n = d->g->node[i];
+        const size_t before = why.size;
+        if (n->n_in && axis < 0) explain_warning(d, c->target, n, &why);
+        else if (n->n_in) add_too_few(d, &c->strategies, n, axis, &why);
+        if (why.size == before || found++) why.size = before;
+        else if (axis < 0) text_add(out, "%s", n->name);
+        else text_add(out, "whole along %s: %s", d->mesh.axis[axis].name, n->name);
+    }
+    if (found > 1) text_add(out, " and %d more", found - 1);
+    if (found) text_add(out, ": %.*s\n", (int)why.size, why.data);
+    out->failed |= why.failed;
+    text_free(&why);
+    return found;
+}
+
+void explain_notes(const struct compilation *c, bool warnings, struct text *out) {
+    const struct dist *d = &c->dist[0];
+    bool whole = false;
+    if (d->g) note_resplit(d, &c->strategies, out);
+    if (d->g && warnings) note_nodes(c, d, -1, out);
+    for (int i = 0; i < c->n_sizes && !whole; i++) /* smaller lanes may have too few samples */
+        for (int a = 0; a < d->mesh.n; a++) whole |= note_nodes(c, &c->dist[i], a, out);
+}
+
+/* ---- seats ---- */
 
 /* What the seat reads of the tensor. `from`: the first node that could read it. */
 static size_t bytes_read(const struct dist *d, const tri_tensor *t, size_t from,

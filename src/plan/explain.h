@@ -9,6 +9,7 @@
 
 /* "rows/data, out/model": the factor along each axis; "whole"; "partial sums/model". */
 void explain_split(const struct dist *d, const tri_node *n, struct text *out);
+bool explain_is_split(const struct dist *d, const tri_node *n);
 /* Whether it computes something of each lane's samples that other lanes have, too: statistics, or
  * what .per_lane asks for. */
 bool explain_per_lane(const tri_node *n);
@@ -47,10 +48,24 @@ struct move_sums {
         double bytes;
     } of[MOVE_TIMES][MOVE_KINDS], all[MOVE_TIMES];
 };
+void explain_sum(const struct dist *d, const struct move *m, struct move_sums *s); /* adds one */
 struct move_sums explain_sums(const struct dist *d);
 
-/* Whether an operator reads a part of the tensor only. */
-bool explain_taken_apart(const struct dist *d, const tri_tensor *t);
+/* Adds a line about an operator, after which notes may follow; about a move. target: of the device,
+ * or null. */
+void explain_operator(const struct dist *d, const struct target *target, const tri_node *n,
+                      struct text *out);
+void explain_move(const struct dist *d, const struct move *m, struct text *out);
+
+/* Adds a table of what is split and what moves, forward and backward: layers that repeat are
+ * folded, and neighbouring operators that are split alike share a line. The bytes of its lines add
+ * up to those of all moves. */
+void explain_outline(const struct dist *d, struct text *out);
+
+/* Adds lines about what may not be expected: tensors that move from one split to another, operators
+ * that stay whole although a strategy splits them; and warnings of operators. */
+struct compilation;
+void explain_notes(const struct compilation *c, bool warnings, struct text *out);
 
 /* Bytes that one seat holds. A tensor that several operators need in different parts counts once
  * for each different part, up to the whole. */

@@ -117,7 +117,8 @@ void strategy_offer(struct nearest *near, const char *name, bool pieces, bool sc
     nearest_offer(near, begin);
 }
 
-static tri_status matches_nothing(const struct making *k, const struct strategy_line *l) {
+tri_status strategy_unmatched(const struct strategy_line *l, const tri_graph *g,
+                              const bool *backward) {
     bool layout = l->kind == SETTING_LAYOUT, wild = strpbrk(l->pattern, "*?[");
     const char *last = strrchr(l->pattern, '.'); /* of a pattern its last piece may be mistyped */
     const char *wanted = !wild  ? l->pattern
@@ -126,9 +127,9 @@ static tri_status matches_nothing(const struct making *k, const struct strategy_
     char before[512];
     base_format(before, sizeof before, "\"%.*s", (int)(wanted - l->pattern), l->pattern);
     struct nearest near = {.wanted = wanted, .before = before, .after = "\""};
-    for (size_t i = 0; i < k->g->n_nodes && !strpbrk(wanted, "*?["); i++) {
-        const tri_node *n = k->g->node[i];
-        if (layout || can_ask(k, n))
+    for (size_t i = 0; i < g->n_nodes && !strpbrk(wanted, "*?["); i++) {
+        const tri_node *n = g->node[i];
+        if (layout || (n->n_in && !(backward && backward[i])))
             strategy_offer(&near, layout ? tri_name_of(n->out) : n->name, wild, !layout);
     }
     return strategy_fail(l, "no %s matches \"%s\"%s", layout ? "tensor" : "scope or operator",
@@ -303,7 +304,7 @@ static tri_status check_extents(const struct mesh *m, const tri_node *n, const s
                 seats *= m->axis[k].size;
         if (extent % ask[i].outer == 0 && extent / ask[i].outer >= seats) continue;
         if (!ask[i].maybe) return too_small(m, n, f, &ask[i], seats, lane);
-        ask[i] = (struct ask){.kind = ASK_NOTHING};
+        ask[i].kind = ASK_TOO_MUCH;
     }
     return TRI_OK;
 }
@@ -426,7 +427,7 @@ static tri_status check_used(const struct making *k) {
     for (size_t i = 0; i < k->lines.n; i++) {
         const struct strategy_line *l = &k->lines.line[i];
         maybe |= l->maybe;
-        if (!l->used && !l->maybe) return matches_nothing(k, l);
+        if (!l->used && !l->maybe) return strategy_unmatched(l, k->g, k->backward);
         for (int p = 0; l->kind == SETTING_STRATEGY && p < l->n_parts; p++)
             if (!l->part[p].used && !(l->maybe && factor_is_name(l->part[p].name)))
                 return unused_part(k, l, &l->part[p]);
@@ -536,7 +537,7 @@ void strategies_ask_layout(const struct strategies *s, const tri_tensor *t,
                            struct ask ask[MESH_MOST_AXES]) {
     const struct strategy_layout *l = layout_of(s, t);
     for (int a = 0; l && a < s->mesh.n; a++)
-        if (ask[a].kind == ASK_NOTHING && l->dim[a] >= 0)
+        if ((ask[a].kind == ASK_NOTHING || ask[a].kind == ASK_TOO_MUCH) && l->dim[a] >= 0)
             ask[a] = (struct ask){
                 .kind = ASK_LAYOUT, .dim = l->dim[a], .from = l->from, .maybe = l->maybe};
 }

@@ -10,9 +10,10 @@
 /* How nodes that no strategy mentions are split (--unset). */
 enum unset { UNSET_FOLLOW, UNSET_BATCH, UNSET_WHOLE };
 
-/* What one node does along one axis of the mesh. */
+/* What one node does along one axis of the mesh. ASK_TOO_MUCH: nothing, as the factor that `maybe`
+ * names has fewer places than seats. */
 struct ask {
-    enum { ASK_NOTHING, ASK_WHOLE, ASK_FACTOR, ASK_LAYOUT } kind;
+    enum { ASK_NOTHING, ASK_WHOLE, ASK_FACTOR, ASK_LAYOUT, ASK_TOO_MUCH } kind;
     uint8_t factor;
     int dim;          /* of a layout: the dimension of the result */
     int64_t outer; /* the factor's places are so many blocks, each of which is split; usually 1 */

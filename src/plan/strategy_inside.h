@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Shared by the files that read strategies: strategy.c, strategy_lines.c, tuples.c. */
+ * Shared by the files that read strategies, or patterns like theirs. */
 #ifndef PLAN_STRATEGY_INSIDE_H
 #define PLAN_STRATEGY_INSIDE_H
 
@@ -53,6 +53,10 @@ tri_status strategy_fail(const struct strategy_line *l, const char *fmt, ...) TR
 /* Fails: "net.c:9: fc.matmul (matmul f32[2,3], ...): ", what is wrong, the line and the mesh. */
 tri_status strategy_fail_at(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
                             const char *fmt, ...) TRI_PRINTF(4, 5);
+/* Fails: no scope or operator, or tensor, matches the line's pattern; names the nearest. backward:
+ * the nodes that it cannot mean; null: none. */
+tri_status strategy_unmatched(const struct strategy_line *l, const tri_graph *g,
+                              const bool *backward);
 /* The names of the node's factors that have at least so many places and can be split:
  * "rows (64), out (512)"; "none". */
 void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, struct text *out);

@@ -13,6 +13,7 @@
 #include "data/over.h"
 #include "io/outfile.h"
 #include "observe/events.h"
+#include "plan/explain.h"
 #include "plan/option_rows.h"
 #include "plan/rebatch.h"
 #include "run/checkpointer.h"
@@ -271,8 +272,15 @@ static bool has_told(tri_run *run) {
 
 static void print_notes(tri_run *run) {
     struct crew_shown *shown = run->executor->shown(run);
+    struct text split = {0};
     if (!run->executor->reports(run) || has_told(run)) return;
     if (shown) atomic_store(&shown->notes, 1);
+    if (!run->options.forward) explain_notes(&run->machine->compilation, false, &split);
+    for (char *line = split.failed ? NULL : split.data, *end; line && *line; line = end + 1) {
+        end = strchr(line, '\n');
+        fprintf(stderr, "trireme: %.*s\n", (int)(end - line), line);
+    }
+    text_free(&split);
     data_print_notes(run->data, run->options.quiet);
     data_print_notes(run->policy->data, run->options.quiet);
 }

@@ -39,42 +39,102 @@ assert all(type(n) is int for n in e["step_bytes"].values()), e["step_bytes"]
 EOT
 }
 
+# In short: at most 50 lines of 100 columns, whose moves are those that --full lists.
+in_short() { # model and options
+    "$trireme" explain "$@" >short && "$trireme" explain "$@" --full >full || return 1
+    python3 - <<'EOT'
+import re
+from collections import Counter
+short, full = (open(name).read().splitlines() for name in ("short", "full"))
+assert len(short) <= 50 and max(map(len, short)) <= 100, (len(short), max(map(len, short)))
+table, listed, when = Counter(), Counter(), None
+for line in short[1:]:
+    m = re.search(r" (\d+)\+(\d+) ([a-z -]*?) +(\d+) +(\d+)$", line)
+    if line.startswith("  in all"):
+        all_ = [int(m[i]) for i in (1, 2, 4, 5)]
+        break
+    for w in (0, 1) if m else ():
+        table[w, m[3], "moves"] += int(m[w + 1])
+        table[w, m[3], "bytes"] += int(m[w + 4])
+for line in full:
+    m = re.match(r"  ((?:[a-z-]+(?: exchange)? over \w+, )+)(\d+) bytes: ", line)
+    if not line.startswith(" "):
+        when = {"between seats, forward": 0, "between seats, backward": 1}.get(line)
+    if m and when is not None:
+        kinds = set(re.findall(r"([a-z][a-z -]*) over", m[1]))
+        kind = kinds.pop() if len(kinds) == 1 else "several kinds"
+        listed[when, kind, "moves"] += 1
+        listed[when, kind, "bytes"] += int(m[2])
+assert listed and +table == +listed, (+table, +listed)
+sums = [sum(n for (w, _, what), n in listed.items() if (w, what) == key)
+        for key in ((0, "moves"), (1, "moves"), (0, "bytes"), (1, "bytes"))]
+assert sums == all_, (sums, all_)
+EOT
+}
+
+check 'in short: gpt2-small' in_short gpt2-small --batch 8 --lanes 2 --mesh model=2 \
+    --strategy megatron
+check 'layers are folded' grep -q '^  transformer.h.[*] x12$' short
+check 'a run of operators' grep -q \
+    '^    attn.c_attn.matmul .. attention  out/3/model  *0+12 all-reduce  *0  150994944$' short
+check 'what is whole' grep -q '^whole: 107 of 225 operators (.*), which no strategy splits$' short
+check 'a lane that is not split' grep -q '^  unsplit  *474.7 .* 3351.1$' short
+check 'in short: stages' in_short bert-large --batch 8 --lanes 4 --mesh model=2 --stages 4 \
+    --strategy megatron-sp
+check 'in short: pictures' in_short resnet152:size=64 --batch 4 --lanes 2 --mesh model=2 \
+    --strategy channels
+check 'scopes in scopes' grep -q '^  layer[*].[*] x50$' short
+echo 'transformer.gather batch=data' >samples
+check 'in short: 8 seats' in_short gpt2-small:seq=64 --batch 8 --lanes 2 --mesh data=2,model=4 \
+    --strategy megatron,samples --stages 2
+echo 'bert.embeddings.gather* batch=data' >samples
+check 'in short: more than fits' in_short bert-tiny --batch 8 --lanes 2 --mesh data=2,model=2 \
+    --strategy megatron-sp,samples
+check 'the rest of it' grep -q '^  others  *2+0 all-reduce  *320  *0$' short
+check 'in short: more 8 seats' in_short resnet50:size=64 --batch 4 --lanes 2 --mesh model=8 \
+    --strategy channels --stages 2
+
 check 'the mesh' says 'mesh model=2: 2 seats' "$trireme" explain $model $mesh
-check 'an operator' says 'mlp.c_fc.matmul .*matmul .*out/model' "$trireme" explain $model $mesh
+check 'an operator' says 'mlp.c_fc.matmul .*matmul .*out/model' \
+    "$trireme" explain $model $mesh --full
 check 'a move' says 'all-reduce over model, 65536 bytes: .* is (-,-,-) partial sum over model; ' \
-    "$trireme" explain $model $mesh
-check 'sums' says 'all-reduce .* 8, .* 3, ' "$trireme" explain $model $mesh
+    "$trireme" explain $model $mesh --full
+check 'sums' says '^  in all *8+3 * 199168 * 196608$' "$trireme" explain $model $mesh
 check 'JSON' adds_up
 check 'replicas' says '1024 devices: 512 replicas' \
     "$trireme" explain $model $mesh --devices 1024
 check 'a large mesh' says 'mesh model=32: 32 seats' \
     "$trireme" explain mlp --batch 64 --lanes 1 --mesh model=32 --unset batch
-check 'slow channels' says 'leaves the fast kernels' \
+check 'slow channels' says '^conv1.conv2d and 13 more: .* it leaves the fast' \
     "$trireme" explain resnet18:form=small --batch 4 --lanes 2 --mesh model=8 --strategy channels
 check 'factors' says '^conv2d .*out' "$trireme" explain --factors
 check 'no mesh, one lane' refuses 'has no mesh, no stages and one lane' \
     "$trireme" explain $model --lanes 1
 check 'no mesh' says '^  2 .*unit 23 of 25, grad.fc1.matmul' \
-    "$trireme" explain mlp --lanes 4 --bucket 1M
+    "$trireme" explain mlp --lanes 4 --bucket 1M --full
+check 'no mesh, in short' says '^3 buckets of results, 2.7 MB in all' "$trireme" explain mlp \
+    --lanes 4 --bucket 1M
 
 # A pipeline.
 stages='mlp:hidden=64 --batch 64 --lanes 6 --stages 3'
+all="$stages --full"
 check 'stages' says '^  1 *1 *[0-9]* *[0-9]* *0  ' "$trireme" explain $stages
-check 'stages, with an optimizer' says '^schedule 1f1b' "$trireme" explain $stages --optimizer adam
+check 'stages, with an optimizer' says '^schedule 1f1b' "$trireme" explain $all --optimizer adam
 check 'what legs hand over' grep -q '^  F0 *F1 * [0-9]* *[23]  f32' out
 check 'the schedule' grep -q '^  track 0   F0 F1 F2 .  .  B0 F3 B1 F4 B2 F5 B3 .  B4 .  B5$' out
 check 'its waiting time' grep -q '^waiting: 25.0 % of' out
 check 'measured' says '^waiting: .* with the times measured here; .* F0 [0-9.]*, F1' \
-    "$trireme" explain $stages --measure
+    "$trireme" explain $all --measure
 cp out measured
-"$trireme" explain $stages >out
-check 'measuring changes nothing else' sh -c 'grep -v "measured here" measured | cmp - out'
+"$trireme" explain $all >out
+awk '/measured here/ { more = 1; next } more && /^  / { next } { more = 0; print }' measured >rest
+check 'measuring changes nothing else' cmp rest out
 "$trireme" explain gpt2-tiny:seq=16,vocab=103 --batch 8 --lanes 8 --stages 2 --amp O2 --zero 3 \
-    >out
+    --full >out
 check 'ZeRO level 3: no leg hands weights over' sh -c \
     'grep -q "^  F0  .*bf16" out && ! grep "^  F" out | grep -q "param.*bf16.cast"'
 check 'interleaved' says '  track 1 *[.] *F0a' "$trireme" explain mlp --batch 64 --lanes 4 \
-    --stages 4 --pipeline interleaved
+    --stages 4 --pipeline interleaved --full
 pipeline_as_json() {
     "$trireme" explain $stages --pipeline zero-bubble --json >out && python3 - <<'EOF'
 import json
@@ -103,9 +163,70 @@ echo '* height=model' >all
 echo 'maybe * height=model' >some
 small='resnet18:size=32 --batch 4 --mesh model=2'
 check 'too few places' refuses 'layer4.*height has 1 place' "$trireme" explain $small --strategy all
-check 'maybe: too few places' says 'halo exchange over model' "$trireme" explain $small \
-    --strategy some
+check 'maybe: too few places' says ' halo exchange ' "$trireme" explain $small --strategy some
+check 'and what is whole' grep -q \
+    '^whole along model: layer4.0.conv1.conv2d and 16 more: factor height has 1 place for 2 seats' \
+    out
 check 'the strategy of another network' refuses 'nothing uses the axis model' \
     "$trireme" explain mlp --batch 8 --mesh model=2 --strategy megatron
+
+# What may not be expected, in explain and in train: a guess that cuts the sequence, and a split for
+# which there are too few places.
+cat >attention.tri <<'EOT'
+graph {batch=8}
+%x = input() {name="x", type=f32, shape=[8,16,32]} : f32[8,16,32] @ "x"
+%wq = param() {name="wq", shape=[32,32], init="normal(0,0.02)"} : f32[32,32] @ "wq"
+%wv = param() {name="wv", shape=[32,32], init="normal(0,0.02)"} : f32[32,32] @ "wv"
+%q = matmul(%x, %wq) : f32[8,16,32] @ "q.matmul"
+%v = matmul(%x, %wv) : f32[8,16,32] @ "v.matmul"
+%s = matmul(%q, %x) {trans_b=1} : f32[8,16,16] @ "scores.matmul"
+%p = softmax(%s) {axis=2} : f32[8,16,16] @ "scores.softmax"
+%o = matmul(%p, %v) : f32[8,16,32] @ "out.matmul"
+%r = relu(%o) : f32[8,16,32] @ "out.relu"
+%m = mean(%r) {axes=[0,1,2]} : f32[] @ "mean"
+loss "loss" %m
+EOT
+echo 'maybe * features=model' >guess
+guess='attention.tri --lanes 2 --mesh model=2 --strategy guess'
+again='split again: 2 all-to-all, 16384 bytes of a lane: v.matmul is split by rows/model as (-,mo'
+check 'in short: gradients of what is whole' in_short $guess
+check 'a guess' says "^$again" "$trireme" explain $guess
+check 'train says it' says \
+    "^trireme: $again.*, for which no strategy asks; grad.out.matmul.matmul needs" \
+    "$trireme" train $guess --steps 1
+few='gpt2-tiny:seq=8,vocab=20,heads=4,layers=2 --batch 2 --lanes 1 --mesh model=8'
+whole='whole along model: transformer.h.0.attn.attention and 1 more: factor heads has 4 places'
+check 'what stays whole' says "^$whole" "$trireme" explain $few --strategy megatron
+check 'train says it, too' says "^trireme: $whole.* (megatron:10: .*)$" \
+    "$trireme" train $few --strategy megatron --steps 1
+says_nothing() {
+    "$trireme" train gpt2-tiny:seq=8,vocab=20 --batch 2 --mesh model=2 --strategy megatron \
+        --steps 1 >out 2>&1 && ! grep -e again: -e whole out
+}
+check 'what is expected is not said' says_nothing
+check 'samples that do not divide' says '^whole along a: .*: factor batch has 3 places for 2' \
+    "$trireme" explain mlp --batch 7 --lanes 2 --mesh a=2 --unset batch
+
+# --match: the full lines of some operators.
+check 'some operators' says 'h.0.mlp.c_fc.matmul .*matmul .*out/model' "$trireme" explain $model \
+    $mesh --match '*.mlp'
+check 'their gradients and moves' sh -c 'grep -q "^  grad.*mlp.c_fc.matmul.matmul " out &&
+    grep -q "^  all-reduce .* of grad.*mlp.c_fc" out && ! grep -q "attn\.attention" out'
+check 'no such operator' refuses 'or operator matches "[*].atn"; do you mean "[*].attn"?' \
+    "$trireme" explain $model $mesh --match '*.atn'
+check 'some of nothing' refuses '--match fc1: without a mesh' "$trireme" explain mlp --lanes 2 \
+    --match fc1
+check 'all and some' refuses 'give one' "$trireme" explain $model $mesh --full --match '*'
+
+# Bad input.
+"$trireme" train $model $mesh --steps 1 --save-plan its.plan >said 2>&1
+check 'the plan of another network' refuses 'its.plan:[0-9]*: model gpt2.*but the network is mlp' \
+    "$trireme" explain mlp --plan its.plan
+check 'its plan' says 'mesh model=2: 2 seats' "$trireme" explain $model --plan its.plan
+closed() { # a reader that has gone ends it by SIGPIPE, without a message
+    { "$trireme" explain $model $mesh --full 2>said; echo $? >code; } | :
+    [ ! -s said ] && case $(cat code) in 0 | 141) ;; *) false ;; esac
+}
+check 'a closed pipe' closed
 
 finish

@@ -106,6 +106,8 @@ static void locales(void **state) {
     text_free(&t);
 }
 
+#define TEN "\xc3\xa9" "bcdefghij"
+
 static void columns(void **state) {
     (void)state;
     static const struct {
@@ -117,6 +119,10 @@ static void columns(void **state) {
         {"ll", "\xc3\xa9\tb\nab\tc\n", "\xc3\xa9   b\nab  c\n"},
         {"lll", "title\na\tb\tc\n", "title\na      b  c\n"},
         {"l", "", NULL},
+        {"rc", "1\t" TEN TEN TEN TEN TEN TEN TEN TEN TEN "1234567\n",
+         "1  " TEN TEN TEN TEN TEN TEN TEN TEN TEN "1234567\n"},
+        {"rc", "1\t" TEN TEN TEN TEN TEN TEN TEN TEN TEN "12345678\n2\tb\n",
+         "1  " TEN TEN TEN TEN TEN TEN TEN TEN TEN "1234...\n2  b\n"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct text cells = {0}, out = {0};
@@ -127,6 +133,11 @@ static void columns(void **state) {
         else assert_int_equal(out.size, 0);
         text_free(&out);
     }
+    struct text words = {0}, out = {0};
+    text_add(&words, TEN TEN TEN TEN TEN TEN TEN TEN TEN " 123456789 a b\nc\n");
+    columns_fill(&out, &words);
+    assert_string_equal(out.data, TEN TEN TEN TEN TEN TEN TEN TEN TEN " 123456789\n  a b\nc\n");
+    text_free(&out);
 }
 
 int main(void) {
