@@ -161,7 +161,7 @@ static tri_status plan_unsplit(const tri_run *split, size_t *bytes) {
     static const int16_t origin[MESH_MOST_AXES];
     tri_options o = split->options;
     if (!split->machine->compilation.strategies.mesh.n) return TRI_OK;
-    tri_graph *g = graph_duplicate(split->model, split->model->batch);
+    tri_graph *g = graph_duplicate(split->written, split->written->batch);
     if (g) graph_forget_mesh(g);
     o.mesh = o.strategy = o.unset = o.parallel = o.plan = NULL;
     tri_run *run = g ? run_plan(g, &o, &alone) : NULL;

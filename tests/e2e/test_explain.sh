@@ -154,6 +154,7 @@ check 'devices that do not divide' refuses '2 is the nearest' \
 check 'too many devices' refuses '9999: expected a whole number that is not so large' \
     "$trireme" explain $model $mesh --devices 99999999999999999999
 check 'factors of a model' refuses 'give it alone' "$trireme" explain $model --factors
+check 'with --amp' says '^  unsplit ' "$trireme" explain $model $mesh --amp O2
 check 'memory with a mesh' says 'in all' "$trireme" memory $model $mesh
 check 'dump with a mesh' says 'mlp.c_fc.matmul@1' "$trireme" dump $model $mesh --after expand
 check 'bench with a mesh' says '^bench model=' "$trireme" bench $model $mesh --steps 2
