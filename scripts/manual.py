@@ -4,6 +4,7 @@
 What `trireme help` and `trireme COMMAND --help all` list replaces the lines @SYNOPSIS@, @COMMANDS@
 and @OPTIONS@ of the template. At its end, a line "@about NAME" begins what the manual adds to the
 help of a command (data), of an option (--data) or of an option of one command (data --check).
+There, a line @ITEMS@ becomes what the command's help lists besides options.
 Usage: manual.py TEMPLATE TRIREME >trireme.1"""
 import re
 import subprocess
@@ -70,7 +71,20 @@ def options_of(lines):
             options[-1].add(len(line) - len(line.lstrip()), line.strip())
         elif re.match(r"[A-Z][\w ]*:$", line):
             group = line[:-1]
+        elif options and line:
+            break
     return options
+
+
+def items_of(lines):
+    """What else a help lists, such as columns: (name, text)."""
+    items = []
+    for line in lines:
+        if re.match(r"  [^ -]", line):
+            items.append([line[:TEXT].strip(), line[TEXT:]])
+        elif items and line.startswith(" " * TEXT):
+            items[-1][1] += " " + line.strip()
+    return items
 
 
 class Manual:
@@ -105,7 +119,9 @@ class Manual:
     def commands(self):
         yield ".Bl -tag -width Ds"
         for name, lines in self.help.items():
-            yield f".It Cm {name}\n{sentence(lines[1])}\n{self.about.pop(name, '')}".rstrip("\n")
+            items = "\n".join(f".It Cm {item}\n{wrapped(text)}" for item, text in items_of(lines))
+            about = self.about.pop(name, "").replace("@ITEMS@", items)
+            yield f".It Cm {name}\n{sentence(lines[1])}\n{about}".rstrip("\n")
         yield ".El"
 
     def options(self):

@@ -32,7 +32,8 @@ def weights(output):
 
 
 def top(directory):
-    out = subprocess.run([PROGRAM, "top", directory, "--once"], capture_output=True, text=True)
+    out = subprocess.run([PROGRAM, "top", directory, "--once"], capture_output=True, text=True,
+                         env={**os.environ, "COLUMNS": "80"})
     found = re.search(r"step (\d+)/", out.stdout)
     return int(found.group(1)) if found else 0, out.stdout
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -14,8 +15,6 @@
 
 #define MESSAGE_BYTES 4096
 
-static int format(char *to, size_t bytes, const char *fmt, va_list args) TRI_PRINTF(3, 0);
-
 static _Thread_local char message[MESSAGE_BYTES];
 static _Thread_local tri_status last = TRI_FAILED;
 
@@ -28,7 +27,7 @@ tri_status base_fail(tri_status code, const char *fmt, ...) {
     char next[MESSAGE_BYTES];
     va_list args;
     va_start(args, fmt);
-    format(next, sizeof next, fmt, args);
+    base_format_list(next, sizeof next, fmt, args);
     va_end(args);
     for (char *p = next; *p; p++) /* a name read from a file could contain a line break */
         if ((unsigned char)*p < ' ' || *p == 127) *p = ' ';
@@ -58,17 +57,32 @@ static locale_t plain_locale(void) {
     return plain;
 }
 
-static int format(char *to, size_t bytes, const char *fmt, va_list args) {
+/* "1 lane(s)" becomes "1 lane", "2 lane(s)" "2 lanes", "0 class(es)" "0 classes". */
+static void set_plurals(char *text) {
+    for (char *p = text, *s; (p = strchr(p, '(')); p++) {
+        size_t n = !strncmp(p, "(s)", 3) ? 3 : !strncmp(p, "(es)", 4) ? 4 : 0;
+        if (!n) continue;
+        for (s = p; s > text && (isalpha((unsigned char)s[-1]) || strchr(" -", s[-1]));) s--;
+        if (s == text || !isdigit((unsigned char)s[-1])) continue;
+        bool one = s[-1] == '1' && (s - 1 == text || !strchr("0123456789.,", s[-2]));
+        memmove(p, p + 1, one ? 0 : n - 2);
+        memmove(p + (one ? 0 : n - 2), p + n, strlen(p + n) + 1);
+    }
+}
+
+int base_format_list(char *to, size_t bytes, const char *fmt, va_list args) {
     locale_t c = plain_locale(), before = c ? uselocale(c) : (locale_t)0;
     int n = vsnprintf(to, bytes, fmt, args);
     if (c) uselocale(before);
-    return n;
+    if (!bytes || !(strstr(fmt, "(s)") || strstr(fmt, "(es)"))) return n;
+    set_plurals(to);
+    return n < (int)bytes ? (int)strlen(to) : n;
 }
 
 int base_format(char *to, size_t bytes, const char *fmt, ...) {
     va_list args;
     va_start(args, fmt);
-    int n = format(to, bytes, fmt, args);
+    int n = base_format_list(to, bytes, fmt, args);
     va_end(args);
     return n;
 }
@@ -121,10 +135,10 @@ char *arena_text(struct arena *a, const char *fmt, ...) {
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
-    int n = format(NULL, 0, fmt, args);
+    int n = base_format_list(NULL, 0, fmt, args);
     va_end(args);
     char *p = arena_alloc(a, (size_t)n + 1);
-    if (p) format(p, (size_t)n + 1, fmt, again);
+    if (p) base_format_list(p, (size_t)n + 1, fmt, again);
     va_end(again);
     return p;
 }
@@ -170,11 +184,10 @@ void text_add(struct text *t, const char *fmt, ...) {
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
-    int n = format(NULL, 0, fmt, args);
+    int n = base_format_list(NULL, 0, fmt, args);
     va_end(args);
     if (text_room(t, (size_t)n)) {
-        format(t->data + t->size, (size_t)n + 1, fmt, again);
-        t->size += (size_t)n;
+        t->size += (size_t)base_format_list(t->data + t->size, (size_t)n + 1, fmt, again);
     }
     va_end(again);
 }

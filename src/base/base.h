@@ -36,12 +36,15 @@ void arena_free(struct arena *a);
 
 /* Numbers are read and written with a decimal point in every locale, so that files and textual
  * graphs are the same everywhere. base_number is strtod; base_format is snprintf. Messages, arena
- * texts and growing texts follow the same rule. */
+ * texts and growing texts follow the same rule. All of them write "%d lane(s)" as "1 lane" or
+ * "2 lanes". */
 double base_number(const char *text, char **end);
 #define NUMBER_TEXT 32
 /* The shortest text that base_number reads back as the same number; returns `text`. */
 const char *base_number_text(double number, char text[NUMBER_TEXT]);
 int base_format(char *to, size_t bytes, const char *fmt, ...) TRI_PRINTF(3, 4);
+/* Without room for the text it returns how long it can be. */
+int base_format_list(char *to, size_t bytes, const char *fmt, va_list args) TRI_PRINTF(3, 0);
 
 /* Growing text. After a failed allocation further calls do nothing and `failed` stays true. */
 struct text {

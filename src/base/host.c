@@ -232,6 +232,17 @@ double host_others(void) {
     return seconds;
 }
 
+char host_thread(int tid, int *processor) {
+    char path[64], line[LINE], state = 0;
+    *processor = -1;
+    snprintf(path, sizeof path, "/proc/%d/stat", tid);
+    const char *end = first_line(line, path) ? strrchr(line, ')') : NULL; /* of the name */
+    if (!end || sscanf(end, ") %c", &state) != 1) return 0;
+    for (int field = 2; field < 39 && (end = strchr(end, ' ')); field++) end++;
+    if (end) *processor = atoi(end);
+    return state;
+}
+
 size_t host_heap(void) {
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)
     struct mallinfo2 heap = mallinfo2();

@@ -29,6 +29,9 @@ double host_peak(void);
 /* Seconds that others than this process and its children that have ended have run on the cores that
  * it may use; the difference of two calls counts. 0: unknown. */
 double host_others(void);
+/* The kernel's letter for the state of a process or thread, 'T': it is stopped, 0: there is none.
+ * *processor: where it has run last; -1: unknown. */
+char host_thread(int tid, int *processor);
 /* Bytes that this process has taken from its heap and not returned; 0: unknown. */
 size_t host_heap(void);
 /* "avx2 fma avx512f", or the machine's name from uname. */

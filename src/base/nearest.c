@@ -71,7 +71,7 @@ const char *nearest_or(struct nearest *n, const char *otherwise, ...) {
     if (*nearest_meant(n)) return n->text;
     va_list args;
     va_start(args, otherwise);
-    vsnprintf(n->text, sizeof n->text, otherwise, args);
+    base_format_list(n->text, sizeof n->text, otherwise, args);
     va_end(args);
     return n->text;
 }

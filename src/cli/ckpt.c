@@ -90,7 +90,7 @@ static tri_status list(char **word, void *key, struct text *out) {
 
 static void show_tensors(const char *title, const struct safetensors *f, struct text *out) {
     char spec[SPEC_TEXT];
-    text_add(out, "\n%s: %zu tensors\n", title, f->n);
+    text_add(out, "\n%s: %zu tensor(s)\n", title, f->n);
     for (size_t i = 0; i < f->n; i++)
         text_add(out, "  %-24s %s\n", base_spec_text(&f->entry[i].spec, spec), f->entry[i].name);
 }
@@ -104,10 +104,10 @@ static tri_status show(char **word, void *given, struct text *out) {
     if (status) return status;
     text_add(out, "%s\nstep %lld, epoch %lld, loss %.9g\n", folder, (long long)s.step,
              (long long)s.epoch, s.loss);
-    text_add(out, "batch %lld in %lld lanes, seed %llu, shuffle %s%s%s\n", (long long)s.batch,
+    text_add(out, "batch %lld in %lld lane(s), seed %llu, shuffle %s%s%s\n", (long long)s.batch,
              (long long)s.lanes, (unsigned long long)s.seed, s.shuffle ? "on" : "off",
              *s.order ? " " : "", s.order);
-    text_add(out, "data %s, %lld samples\n%s on %s\nweights sha256:%s\nstate   sha256:%s\n",
+    text_add(out, "data %s, %lld sample(s)\n%s on %s\nweights sha256:%s\nstate   sha256:%s\n",
              s.data, (long long)s.data_size, s.library, s.device, s.weights, s.state);
     if (*s.metric)
         text_add(out, "evaluated by %s: best %.9g at step %lld, no better in %lld evaluations "
@@ -216,7 +216,7 @@ static tri_status compare_file(const char *name, const struct side side[2], size
     if (!status) {
         size_t n = compare(f[0], f[1], &list);
         *differ += n;
-        text_add(out, "%s: %zu of %zu tensors differ\n%s", name, n, f[0]->n,
+        text_add(out, "%s: %zu of %zu tensor(s) differ\n%s", name, n, f[0]->n,
                  list.data ? list.data : "");
     }
     text_free(&list);

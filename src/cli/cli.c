@@ -259,6 +259,7 @@ tri_status cli_print(struct text *t) {
 int cli_end(int code) {
     errno = 0;
     if ((!fflush(stdout) && !ferror(stdout)) || code) return code;
-    base_fail(TRI_FAILED, "cannot write to stdout: %s", strerror(errno));
+    base_fail(TRI_FAILED, "cannot write to stdout%s%s", errno ? ": " : "",
+              errno ? strerror(errno) : ""); /* an earlier write has failed */
     return cli_fail();
 }

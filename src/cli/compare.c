@@ -115,7 +115,7 @@ static tri_status compare_checkpoints(const char *const directory[2], const stru
     if (!status && !common) return none_common(directory, n);
     *differ = out->size;
     if (status || *differ) return status;
-    text_add(out, "%zu checkpoint%s: ", common, common == 1 ? "" : "s");
+    text_add(out, "%zu checkpoint(s): ", common);
     if (p.same)
         text_add(out, "same bits\n");
     else
@@ -232,7 +232,7 @@ static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
         if (!status && found.skipped.size) text_add(out, "%s", found.skipped.data);
         if (!status && !differ)
             text_add(out, "%zu results of operators, parameters after each step\n"
-                     "%lld steps: within %g\n", found.compared, (long long)last, own->tolerance);
+                     "%lld step(s): within %g\n", found.compared, (long long)last, own->tolerance);
         text_free(&found.skipped);
         return status || !differ ? status : base_fail(TRI_FAILED, "the runs differ");
     }
@@ -244,7 +244,7 @@ static tri_status compare_plans(const struct cli_arguments *a, struct own *own,
     text_free(&planned);
     text_free(&found.skipped);
     if (!status && differs) return base_fail(TRI_FAILED, "the runs differ");
-    if (!status) text_add(out, "%lld steps: same bits\n", (long long)last);
+    if (!status) text_add(out, "%lld step(s): same bits\n", (long long)last);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme ctl: sets the control words in the head of a run's store and waits until the run has done
  * what they ask. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +153,7 @@ static enum outcome look_stop(struct control *c) {
         return WAITS;
     }
     if (v->state == LOOK_FINISHED) {
-        text_add(c->report, "the run has finished all of its %llu steps",
+        text_add(c->report, "the run has finished all of its %llu step(s)",
                  (unsigned long long)v->committed);
         return DONE;
     }
@@ -166,7 +167,7 @@ static enum outcome ask_scale(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->number < 1 || c->number > c->now.most) {
         text_add(c->report,
-                 "scale %d: this run can have 1 to %d workers; --most sets the limit when "
+                 "scale %d: this run can have 1 to %d worker(s); --most sets the limit when "
                  "it is started", c->number, c->now.most);
         return FAILED;
     }
@@ -193,7 +194,7 @@ static int add_movers(struct control *c) {
                  leaves ? "left" : "reached its first step");
     }
     if (!movers && ranks < v->ranks)
-        text_add(c->report, "%d of %d workers are ready", ranks, v->ranks);
+        text_add(c->report, "%d of %d worker(s) are ready", ranks, v->ranks);
     return movers + (ranks < v->ranks);
 }
 
@@ -206,12 +207,12 @@ static enum outcome look_scale(struct control *c) {
         return WAITS;
     }
     if (v->ranks != c->number) {
-        text_add(c->report, "a later request asks for %d workers",
+        text_add(c->report, "a later request asks for %d worker(s)",
                  v->wanted ? v->wanted : v->ranks);
         return FAILED;
     }
     if (add_movers(c)) return WAITS;
-    text_add(c->report, "scaled to %d worker%s at step %llu", c->number, c->number == 1 ? "" : "s",
+    text_add(c->report, "scaled to %d worker(s) at step %llu", c->number,
              (unsigned long long)v->committed);
     return DONE;
 }
@@ -252,7 +253,8 @@ static const struct word words[] = {
     {"pause", NULL, "finish the step and start no other", ask_pause, look_pause},
     {"resume", NULL, "continue a paused run", ask_resume, look_resume},
     {"stop", NULL, "finish the step and end the run, with exit status 3", ask_stop, look_stop},
-    {"scale", "N", "continue with N workers; the result stays the same", ask_scale, look_scale},
+    {"scale", "N", "continue with N workers, at most --most; the result is the same", ask_scale,
+     look_scale},
     {"checkpoint", NULL, "save the latest step (needs --ckpt)", ask_checkpoint, look_checkpoint},
 };
 
@@ -273,16 +275,16 @@ static const struct word *find_word(const char *name, const char *before) {
         return NULL;
     }
     struct nearest near = {.wanted = name};
-    struct text all = {0};
+    const size_t n = strlen(name);
     for (size_t i = 0; i < COUNT(words); i++) {
         nearest_offer(&near, words[i].name);
-        text_add(&all, "%s%s%s%s", i ? ", " : "", words[i].name, words[i].argument ? " " : "",
-                 words[i].argument ? words[i].argument : "");
+        if (!near.distance || strncmp(words[i].help, name, n) || words[i].help[n] != ' ') continue;
+        near.distance = 0; /* "save" is what checkpoint does */
+        base_format(near.name, sizeof near.name, "%s", words[i].name);
     }
     const char *meant = nearest_meant(&near);
     base_fail(TRI_USAGE, "ctl: unknown request %s%s%s %s", name, meant,
-              *meant ? " There are" : "; there are", all.data ? all.data : "");
-    text_free(&all);
+              *meant ? " There are" : "; there are", near.names);
     return NULL;
 }
 
@@ -293,9 +295,8 @@ static tri_status read_number(const struct word *w, int argc, char **argv, int *
     if (argc < 4) return base_fail(TRI_USAGE, "ctl: %s lacks its number: %s N", w->name, w->name);
     char *end;
     long n = strtol(argv[3], &end, 10);
-    if (end == argv[3] || *end || n < 1 || n > CREW_MOST_WORKERS)
-        return base_fail(TRI_USAGE, "ctl: %s %s: expected a whole number from 1 to %d", w->name,
-                         argv[3], CREW_MOST_WORKERS);
+    if (end == argv[3] || *end || n < -INT_MAX || n > INT_MAX)
+        return base_fail(TRI_USAGE, "ctl: %s %s: expected the number of workers", w->name, argv[3]);
     *number = (int)n;
     return TRI_OK;
 }
@@ -363,9 +364,8 @@ static int run(const struct command *c, int argc, char **argv) {
 
 static void describe(struct text *out) {
     text_add(out, "\nDIR is the directory of the run. The requests are\n");
-    for (size_t i = 0; i < COUNT(words); i++)
-        text_add(out, "  %-10s %-2s %s\n", words[i].name,
-                 words[i].argument ? words[i].argument : "", words[i].help);
+    for (size_t i = 0; i < COUNT(words); i++) 
+        options_item(words[i].name, words[i].argument, words[i].help, out);
 }
 
 const struct command command_ctl = {

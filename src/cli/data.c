@@ -24,7 +24,7 @@ struct own {
 
 static void describe_fields(const tri_data *d, struct text *t) {
     char spec[SPEC_TEXT];
-    text_add(t, "%lld samples of %s\n", (long long)d->size, d->name);
+    text_add(t, "%lld sample(s) of %s\n", (long long)d->size, d->name);
     for (int i = 0; i < d->n_fields; i++)
         text_add(t, "  %s %s\n", d->fields[i].name,
                  base_spec_text(&(tri_spec){d->fields[i].type, d->fields[i].shape}, spec));

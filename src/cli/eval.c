@@ -71,8 +71,9 @@ static void settle(struct own *own, tri_options *o, const tri_data *data) {
     int64_t batches = (tri_data_size(data) + o->batch - 1) / o->batch;
     if (own->workers > batches) {
         if (!own->automatic)
-            fprintf(stderr, "trireme: %lld workers, one per batch of %lld samples (a smaller "
-                    "--batch makes more batches)\n", (long long)batches, (long long)o->batch);
+            fprintf(stderr, "trireme: %lld worker%s, one per batch of %lld (a smaller --batch "
+                    "makes more batches)\n", (long long)batches, batches == 1 ? "" : "s",
+                    (long long)o->batch);
         own->workers = (int)batches;
     }
     if (own->workers > 1 && !o->threads) o->threads = host_cores() / own->workers;

@@ -19,9 +19,14 @@
 
 static tri_status check_divided(const struct compilation *c, const char *model) {
     if (c->strategies.mesh.n || c->lanes > 1 || c->stages) return TRI_OK;
-    return base_fail(TRI_USAGE, "%s has no mesh, no stages and one lane, so nothing is split: give "
-                     "a mesh with its axes, as --mesh model=2 --strategy megatron, or call "
-                     "tri_mesh in the network; or give --lanes or --stages", model);
+    const char *fits = strategies_fitting(c->model, c->options, 2);
+    char mesh[128];
+    base_format(mesh, sizeof mesh, "model=2%s%s", fits ? " --strategy " : "", fits ? fits : "");
+    if (c->strategies.tuple_parts)
+        base_format(mesh, sizeof mesh, "%lld", (long long)c->strategies.tuple_parts);
+    return base_fail(TRI_USAGE, "%s has no mesh, no stages and one lane, so nothing is split: use "
+                     "--mesh %s%s (tri_mesh), --lanes or --stages", model, mesh,
+                     c->strategies.tuple_parts ? " for its tuples" : "");
 }
 
 static tri_status check_own(const struct own *own, const struct compilation *c, int64_t seats) {

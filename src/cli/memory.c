@@ -28,9 +28,9 @@ static void total(struct text *t, const char *what, size_t bytes) {
 
 /* The processes that share the memory listed below. */
 static void tell_workers(struct text *t, const struct crew_size *s) {
-    text_add(t, "%d worker%s", s->workers, s->workers == 1 ? "" : "s");
-    if (s->spares) text_add(t, " and %d spare%s", s->spares, s->spares == 1 ? "" : "s");
-    text_add(t, " of %d thread%s", s->threads, s->threads == 1 ? "" : "s");
+    text_add(t, "%d worker(s)", s->workers);
+    if (s->spares) text_add(t, " and %d spare(s)", s->spares);
+    text_add(t, " of %d thread(s)", s->threads);
     text_add(t, s->workers + s->spares == 1 ? "\n" : ", which share parameters, states, sums of "
              "lanes and what is computed before them\n");
 }
@@ -40,7 +40,7 @@ static void tell_shapes(struct text *t, const tri_run *run) {
     for (int i = 1; i < run->n_executables; i++) {
         const struct machine *m = &run->executable[i];
         const int class = run->shape_class[i];
-        text_add(t, "also steps of %lld samples", (long long)m->batch);
+        text_add(t, "also steps of %lld sample(s)", (long long)m->batch);
         if (class)
             text_add(t, " no longer than %lld", (long long)run->model->shorter[class - 1].length);
         text_add(t, ", lanes %lld\n", (long long)m->lanes);

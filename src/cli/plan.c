@@ -43,12 +43,12 @@ static void show_counts(const struct plan_file *p, struct text *out) {
         int64_t most = (batch + lanes - 1) / lanes;
         text_add(out, "lanes: %lld, each of ", (long long)lanes);
         if (batch % lanes) text_add(out, "%lld to ", (long long)(batch / lanes));
-        text_add(out, "%lld sample%s\n", (long long)most, most == 1 ? "" : "s");
+        text_add(out, "%lld sample(s)\n", (long long)most);
     }
     const long long threads = plan_number(p, PLAN_THREADS);
     if (plan_number(p, PLAN_WORKERS))
-        text_add(out, "workers: %lld, each with %lld thread%s\n",
-                 (long long)plan_number(p, PLAN_WORKERS), threads, threads == 1 ? "" : "s");
+        text_add(out, "workers: %lld, each with %lld thread(s)\n",
+                 (long long)plan_number(p, PLAN_WORKERS), threads);
 }
 
 /* Without its network only the texts of strategies can be checked. */

@@ -65,7 +65,7 @@ static tri_status read_names(struct predictor *p, const char *path) {
         if (n < p->classes) p->name[n] = line;
     }
     if (n == p->classes) return TRI_OK;
-    return base_fail(TRI_USAGE, "--names %s has %lld lines; the network has %lld classes", path,
+    return base_fail(TRI_USAGE, "--names %s has %lld line(s); the network has %lld class(es)", path,
                      (long long)n, (long long)p->classes);
 }
 

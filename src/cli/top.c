@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme top: watches a run. A terminal gets a page twice a second, anything else one page. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,27 +19,12 @@
 
 #define INTERVAL 500 /* milliseconds */
 
-/* ---- reading the run ---- */
-
-/* An operator counts from the look that saw it first; at the first look of all, from the beginning
- * of its lane. */
-static void time_operators(const struct top *t, struct look_view *v) {
-    const struct look_view *before = t->looks ? &t->view[(t->looks - 1) % TOP_LOOKS] : NULL;
-    for (int i = 0; i < v->places; i++) {
-        struct look_worker *w = &v->worker[i];
-        bool same = before && i < before->places && before->worker[i].heartbeat == w->heartbeat;
-        if (before && w->item >= 0) w->since = same ? before->worker[i].since : v->now;
-    }
-}
-
 static const struct look_view *look_again(struct top *t) {
-    struct look_view *v = &t->view[t->looks % TOP_LOOKS];
-    look_at(&t->look, v);
-    time_operators(t, v);
+    bool first = !t->pace.looks;
+    const struct look_view *v = pace_look(&t->pace);
     double now = (double)v->now / 1e9;
-    if (!t->looks) top_loss_read(&t->loss, v->out, now, v->committed);
-    top_loss_add(&t->loss, now, v->loss);
-    t->looks++;
+    if (first) recent_read(&t->loss, v->out, now, v->committed);
+    recent_add(&t->loss, now, v->loss);
     return v;
 }
 
@@ -58,14 +44,14 @@ static bool knows_utf8(void) {
 
 static struct top_page measure(bool terminal) {
     struct winsize size;
-    struct top_page page = {.columns = 80, .unicode = knows_utf8(), .terminal = terminal};
+    struct top_page page = {.columns = INT_MAX, .unicode = knows_utf8(), .terminal = terminal};
     bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col;
     int columns = atoi(environment("COLUMNS"));
     page.colours = isatty(STDOUT_FILENO) && !*environment("NO_COLOR") &&
                    strcmp(environment("TERM"), "dumb");
     if (known)
         page.columns = size.ws_col;
-    else if (columns > 0 && columns < 1000)
+    else if (columns > 0)
         page.columns = columns;
     if (known && terminal) page.rows = size.ws_row;
     return page;
@@ -77,16 +63,6 @@ struct screen {
     int signals;
     sigset_t old_mask;
 };
-
-static void print(const char *text, size_t bytes) {
-    while (bytes) {
-        ssize_t n = write(STDOUT_FILENO, text, bytes);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
-        text += n;
-        bytes -= (size_t)n;
-    }
-}
 
 /* Switches to the alternate screen, without a cursor. `leave` restores the former one. */
 static tri_status enter(struct screen *s) {
@@ -108,13 +84,14 @@ static tri_status enter(struct screen *s) {
         raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* Ctrl-Z would leave the terminal in this mode */
         tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     }
-    print(begin, sizeof begin - 1);
+    printf("%s", begin);
     return TRI_OK;
 }
 
 static void leave(struct screen *s) {
     static const char end[] = "\033[0m\033[?25h\033[?1049l";
-    print(end, sizeof end - 1);
+    printf("%s", end);
+    fflush(stdout);
     if (s->keys) tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
     if (s->signals >= 0) close(s->signals);
     sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
@@ -142,12 +119,13 @@ static bool await(struct screen *s, int *code) {
 
 /* ---- pages ---- */
 
-static void draw(struct top *t, bool terminal) {
-    struct top_page page = measure(terminal);
+static tri_status draw(struct top *t, bool terminal) {
+    const struct top_page page = measure(terminal);
     struct text out = {0};
     top_draw(t, &page, &out);
-    if (!out.failed && out.data) print(out.data, out.size);
-    text_free(&out);
+    tri_status status = cli_print(&out);
+    fflush(stdout);
+    return status;
 }
 
 static void print_end(const struct look_view *v) {
@@ -169,14 +147,14 @@ static int watch(struct top *t) {
     }
     bool quits = false;
     while (!quits) {
-        bool alive = look_alive(&t->look);
+        bool alive = look_alive(&t->pace.look);
         look_again(t);
         if (!alive) break;
         draw(t, true);
         quits = await(&s, &code);
     }
     leave(&s);
-    if (!quits) print_end(&t->view[(t->looks - 1) % TOP_LOOKS]);
+    if (!quits) print_end(pace_latest(&t->pace));
     return code;
 }
 
@@ -184,8 +162,8 @@ static int show(struct top *t) {
     look_again(t);
     nanosleep(&(struct timespec){.tv_nsec = INTERVAL * 1000000L}, NULL);
     const struct look_view *v = look_again(t);
-    draw(t, false);
-    if (!look_alive(&t->look)) print_end(v);
+    if (draw(t, false)) return cli_fail();
+    if (!look_alive(&t->pace.look)) print_end(v);
     return TRI_OK;
 }
 
@@ -216,22 +194,20 @@ static int run(const struct command *c, int argc, char **argv) {
     bool plain = own.once || !isatty(STDOUT_FILENO) || !*environment("TERM") ||
                  !strcmp(environment("TERM"), "dumb");
     int code;
-    if (look_open(argc > 1 ? argv[1] : "run", false, &t->look))
+    if (look_open(argc > 1 ? argv[1] : "run", false, &t->pace.look))
         code = cli_fail();
     else
         code = plain ? show(t) : watch(t);
-    look_close(&t->look);
+    look_close(&t->pace.look);
     free(t);
     return code;
 }
 
 static void describe(struct text *out) {
     options_paragraph("DIR is the directory of the run (default: run). The line of a worker has "
-                      "its place; its rank, with * for the reporter; the percentages of the last "
-                      "seconds that it computed (CMP), waited (WAI), summed and updated (RED) and "
-                      "read samples (DAT); the time of a lane; lanes done, and lanes lost to "
-                      "another worker; peak memory; core; deaths at that place; its current "
-                      "activity. The key q quits. With NO_COLOR set there are no colours.", out);
+                      "these columns; a narrow page leaves some out, CORE first. The key q quits. "
+                      "With NO_COLOR set there are no colours.", out);
+    top_describe(out);
 }
 
 const struct command command_top = {

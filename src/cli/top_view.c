@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/top_view.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/options.h"
 #include "observe/progress.h"
 
 /* ---- a page ---- */
@@ -25,12 +27,24 @@ static void set_style(struct pen *p, enum style s) {
 /* In UTF-8, bytes that begin with the bits 10 continue a character and take no column. */
 static bool begins(char c) { return (c & 0xc0) != 0x80; }
 
+static int width_of(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += begins(*text);
+    return n;
+}
+
+/* What comes after n characters. */
+static const char *after(const char *text, int n) {
+    while (*text && (!begins(*text) || n-- > 0)) text++;
+    return text;
+}
+
 static void put(struct pen *p, enum style s, const char *fmt, ...) TRI_PRINTF(3, 4);
 static void put(struct pen *p, enum style s, const char *fmt, ...) {
     char text[2048];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    base_format_list(text, sizeof text, fmt, args);
     va_end(args);
     size_t n = 0;
     for (; text[n]; n++)
@@ -49,84 +63,31 @@ static void end_line(struct pen *p) {
     p->column = 0;
 }
 
+/* Puts two blanks and the text, or begins a line with it. */
+static void piece(struct pen *p, enum style s, const char *fmt, ...) TRI_PRINTF(3, 4);
+static void piece(struct pen *p, enum style s, const char *fmt, ...) {
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    base_format_list(text, sizeof text, fmt, args);
+    va_end(args);
+    if (p->column && p->column + 2 + width_of(text) > p->page->columns) end_line(p);
+    put(p, s, "%s%s", p->column ? "  " : "", text);
+}
+
+/* At most `room` characters of a long text: its begin, or its end. */
+static void put_within(struct pen *p, enum style s, const char *text, int room, bool end) {
+    int n = width_of(text), keep = room > 3 ? room - 3 : 0;
+    if (n <= room)
+        put(p, s, "%s", text);
+    else if (end)
+        put(p, s, "...%s", after(text, n - keep));
+    else
+        put(p, s, "%.*s...", (int)(after(text, keep) - text), text);
+}
+
 static bool fits(const struct pen *p, int lines) {
     return !p->page->rows || p->line + lines <= p->page->rows;
-}
-
-/* ---- numbers in few columns ---- */
-
-#define NUMBER 24
-
-static const char *with_unit(double x, double step, const char *units, char text[NUMBER]) {
-    int u = 0;
-    for (; x >= 999.5 && units[u]; u++) x /= step;
-    if (!u)
-        snprintf(text, NUMBER, "%.0f", x);
-    else
-        snprintf(text, NUMBER, "%.*f%c", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x, units[u - 1]);
-    return text;
-}
-
-static const char *count(uint64_t n, char text[NUMBER]) {
-    if (n < 100000)
-        snprintf(text, NUMBER, "%u", (unsigned)n);
-    else
-        with_unit((double)n, 1000, "kMGTPE", text);
-    return text;
-}
-
-static const char *time_of(int64_t ns, char text[NUMBER]) {
-    static const char *const units[] = {"ns", "us", "ms", "s"};
-    double x = (double)ns;
-    int u = 0;
-    for (; u < 3 && x >= 999.5; u++) x /= 1000;
-    if (ns <= 0)
-        snprintf(text, NUMBER, "-");
-    else
-        snprintf(text, NUMBER, "%.*f%s", !u || x >= 99.95 ? 0 : x < 9.995 ? 2 : 1, x, units[u]);
-    return text;
-}
-
-/* ---- rates over several views ---- */
-
-static const struct look_view *latest(const struct top *t) {
-    return &t->view[(t->looks - 1) % TOP_LOOKS];
-}
-
-/* The latest view that is at least this old, or the oldest one. */
-static const struct look_view *look_before(const struct top *t, double seconds) {
-    const struct look_view *v = latest(t);
-    for (int i = t->looks - 1; i >= 0 && i > t->looks - TOP_LOOKS; i--) {
-        v = &t->view[i % TOP_LOOKS];
-        if ((double)(latest(t)->now - v->now) / 1e9 >= seconds) break;
-    }
-    return v;
-}
-
-#define WINDOW 1.8  /* seconds over which rates are taken; longer if fewer steps or lanes ended: */
-#define FEW_STEPS 5
-#define FEW_LANES 3
-
-static double rate_since(const struct look_view *from, const struct look_view *to) {
-    double passed = (double)(to->now - from->now) / 1e9;
-    return passed > 0 ? (double)(to->committed - from->committed) / passed : 0;
-}
-
-/* Steps per second. If too few steps have ended recently, the rate since the start of the run, but
- * at most what the recent views allow: a run that stands still has no rate. */
-static double rate(const struct top *t) {
-    const struct look_view *v = latest(t);
-    double most = INFINITY;
-    for (double window = WINDOW; window < TOP_LOOKS; window *= 2) {
-        const struct look_view *from = look_before(t, window);
-        uint64_t steps = v->committed - from->committed;
-        if (steps >= FEW_STEPS) return fmin(most, rate_since(from, v));
-        double passed = (double)(v->now - from->now) / 1e9;
-        if (passed > 0) most = fmin(most, (double)(steps + 1) / passed);
-    }
-    double all = v->began ? (double)(v->now - v->began) / 1e9 : 0;
-    if (!(all > 0) || v->committed <= v->base) return 0;
-    return fmin(most, (double)(v->committed - v->base) / all);
 }
 
 /* ---- the head of the page ---- */
@@ -139,30 +100,42 @@ static enum style style_of(enum look_state s) {
     return style[s];
 }
 
+#define LEAST_TITLE 8
+#define STILL 4 /* an open step that takes so many times as long as others: no time left is known */
+
+/* The run's name is shortened before all else; on a narrow page it has a line of its own. */
 static void draw_title(struct pen *p, const struct look_view *v) {
-    char elapsed[DURATION_TEXT] = "";
-    put(p, BOLD, "%s", v->title);
-    put(p, PLAIN, "  ");
-    put(p, style_of(v->state), "%s", look_state_name(v->state));
-    if (v->began)
-        put(p, PLAIN, "  %s", progress_duration((double)(v->now - v->began) / 1e9, elapsed));
-    put(p, PLAIN, "  %d worker%s", v->ranks, v->ranks == 1 ? "" : "s");
-    if (v->wanted && v->wanted != v->ranks) put(p, YELLOW, " (%d wanted)", v->wanted);
-    if (v->spares) put(p, PLAIN, " + %d spare%s", v->spares, v->spares == 1 ? "" : "s");
-    if (v->threads > 1) put(p, PLAIN, " x %d threads", v->threads);
-    if (v->deaths) put(p, YELLOW, "  %u died", v->deaths);
+    char elapsed[DURATION_TEXT] = "", workers[128], died[32] = "";
+    const char *state = look_state_name(v->state);
+    int n = base_format(workers, sizeof workers, "%d worker(s)", v->ranks);
+    bool scales = v->wanted && v->wanted != v->ranks;
+    if (v->began) progress_duration((double)(v->now - v->began) / 1e9, elapsed);
+    if (scales) n += sprintf(workers + n, " (%d wanted)", v->wanted);
+    if (v->spares) n += base_format(workers + n, 64, " + %d spare(s)", v->spares);
+    if (v->threads > 1) sprintf(workers + n, " x %d threads", v->threads);
+    if (v->deaths) snprintf(died, sizeof died, "%u died", v->deaths);
+    int room = p->page->columns - 2 - width_of(state) - 2 - width_of(workers);
+    room -= (*elapsed ? 2 + width_of(elapsed) : 0) + (*died ? 2 + width_of(died) : 0);
+    bool apart = room < LEAST_TITLE && room < width_of(v->title);
+    put_within(p, BOLD, v->title, apart ? p->page->columns : room, false);
+    if (apart) end_line(p);
+    piece(p, style_of(v->state), "%s", state);
+    if (*elapsed) piece(p, PLAIN, "%s", elapsed);
+    piece(p, scales ? YELLOW : PLAIN, "%s", workers);
+    if (*died) piece(p, YELLOW, "%s", died);
     end_line(p);
-    /* A long path is cut at its beginning. */
-    const char *out = *v->out ? v->out : "no directory";
-    int n = (int)strlen(out), most = p->page->columns;
-    if (n > most)
-        put(p, DIM, "...%s", out + n - most + 3);
-    else
-        put(p, DIM, "%s", out);
+    put_within(p, DIM, *v->out ? v->out : "no directory", p->page->columns, true);
     end_line(p);
 }
 
 #define MOST_BARS 256
+#define WIDE 100 /* columns of a page without limit */
+
+/* Columns for bars, if n more follow. */
+static int bars(const struct pen *p, int n) {
+    int page = p->page->columns == INT_MAX ? WIDE : p->page->columns, room = page - p->column - n;
+    return room < 0 ? 0 : room > MOST_BARS ? MOST_BARS : room;
+}
 
 static void put_times(struct pen *p, enum style s, const char *what, int n) {
     struct text t = {0};
@@ -171,26 +144,29 @@ static void put_times(struct pen *p, enum style s, const char *what, int n) {
     text_free(&t);
 }
 
+/* A run that stands still has no rate, and the time left does not grow with the open step. */
 static void draw_progress(struct pen *p, const struct top *t) {
-    const struct look_view *v = latest(t);
+    const struct look_view *v = pace_latest(&t->pace);
     double part = v->total ? (double)v->committed / (double)v->total : 0;
-    double r = v->state == LOOK_PAUSED ? 0 : rate(t);
+    double each = pace_step(&t->pace);
+    double open = (double)(v->now - v->ended) / 1e9;
+    double r = v->state == LOOK_PAUSED || !(each > 0) ? 0 : 1 / fmax(each, open - each);
     char left[DURATION_TEXT] = "-";
-    bool goes = v->state == LOOK_RUNNING && r > 0;
-    if (goes) progress_duration((double)(v->total - v->committed) / r, left);
-    put(p, PLAIN, "step %llu/%llu  ", (unsigned long long)v->committed,
+    if (v->state == LOOK_RUNNING && each > 0 && open < STILL * each + 10)
+        progress_duration((double)(v->total - v->committed) * each - fmin(open, each), left);
+    put(p, PLAIN, "step %llu/%llu", (unsigned long long)v->committed,
         (unsigned long long)v->total);
-    int width = p->page->columns - p->column - 24, full = (int)(part * width);
-    if (width > MOST_BARS) width = MOST_BARS;
+    int width = bars(p, 26), full = (int)(part * width);
+    if (width) put(p, PLAIN, "  ");
     put_times(p, GREEN, p->page->unicode ? "\u2588" : "#", full);
     put_times(p, DIM, p->page->unicode ? "\u2591" : ".", width - full);
-    put(p, PLAIN, "%s%5.1f%%", width > 0 ? "  " : "", 100 * part);
-    if (v->state < LOOK_FINISHED) put(p, PLAIN, "  ETA %s", left);
+    piece(p, PLAIN, "%5.1f%%", 100 * part);
+    if (v->state < LOOK_FINISHED) piece(p, PLAIN, "ETA %s", left);
     end_line(p);
     double samples = r * (double)v->batch;
-    put(p, PLAIN, "%.*f samples/s  %.*f steps/s  batch %lld in %d lane%s", samples < 100 ? 1 : 0,
-        samples, r < 10 ? 2 : r < 100 ? 1 : 0, r, (long long)v->batch, v->lanes,
-        v->lanes == 1 ? "" : "s");
+    piece(p, PLAIN, "%.*f samples/s", samples < 100 ? 1 : 0, samples);
+    piece(p, PLAIN, "%.*f steps/s", r < 10 ? 2 : r < 100 ? 1 : 0, r);
+    piece(p, PLAIN, "batch %lld in %d lane(s)", (long long)v->batch, v->lanes);
     if (v->stages > 1) put(p, PLAIN, ", %d stages", v->stages);
     end_line(p);
 }
@@ -210,122 +186,217 @@ static void draw_bars(struct pen *p, const double bar[], int n, double least, do
 }
 
 static void draw_loss(struct pen *p, const struct top *t) {
-    const struct look_view *v = latest(t);
+    const struct look_view *v = pace_latest(&t->pace);
     double bar[MOST_BARS], least, most;
-    char text[64], span[DURATION_TEXT];
+    char span[DURATION_TEXT];
     if (isnan(v->loss))
         put(p, PLAIN, "loss -");
     else
-        put(p, PLAIN, "loss %#.4g  ", v->loss);
-    int width = p->page->columns - p->column - 30;
-    if (width > MOST_BARS) width = MOST_BARS;
-    double seconds = top_loss_bars(&t->loss, (double)v->now / 1e9, width, bar, &least, &most);
-    if (seconds > 0) {
+        put(p, PLAIN, "loss %#.4g", v->loss);
+    int width = bars(p, 32);
+    double seconds = recent_bars(&t->loss, (double)v->now / 1e9, width, bar, &least, &most);
+    if (seconds > 0 && width) {
+        put(p, PLAIN, "  ");
         draw_bars(p, bar, width, least, most);
-        snprintf(text, sizeof text, "  %.4g to %.4g in %s", least, most,
-                 progress_duration(seconds, span));
-        put(p, DIM, "%s", text);
+        piece(p, DIM, "%.4g to %.4g in %s", least, most, progress_duration(seconds, span));
     }
     end_line(p);
 }
 
-/* ---- the workers ---- */
+/* ---- cells ---- */
 
-static const struct look_worker *worker_before(const struct top *t, int place, double *passed) {
-    const struct look_view *v = latest(t);
-    const struct look_worker *w = &v->worker[place];
-    double window = FEW_LANES * (double)w->lane_time / 1e9;
-    const struct look_view *from = look_before(t, window > WINDOW ? window : WINDOW);
-    *passed = (double)(v->now - from->now) / 1e9 * v->threads;
-    return from->worker[place].pid == w->pid && w->pid ? &from->worker[place] : NULL;
-}
+#define CELL 256
 
-static void put_share(struct pen *p, enum style s, int64_t ns, double passed, bool known) {
-    double share = passed > 0 ? (double)ns / 1e7 / passed : 0;
-    if (known && passed > 0)
-        put(p, s, " %3.0f", share < 0 ? 0 : share > 100 ? 100 : share);
+static void with_unit(double x, double step, const char *units, char *text) {
+    int u = 0;
+    for (; x >= 999.5 && units[u]; u++) x /= step;
+    if (!u)
+        snprintf(text, CELL, "%.0f", x);
     else
-        put(p, PLAIN, "   -");
+        snprintf(text, CELL, "%.*f%c", x < 9.995 ? 2 : x < 99.95 ? 1 : 0, x, units[u - 1]);
 }
 
-static void draw_shares(struct pen *p, const struct top *t, int place) {
-    double passed;
-    const struct look_worker *w = &latest(t)->worker[place], *b = worker_before(t, place, &passed);
-    static const struct look_worker nothing;
-    bool known = b && t->looks > 1;
-    if (!b) b = &nothing;
-    put_share(p, GREEN, w->compute - b->compute, passed, known);
-    put_share(p, YELLOW, w->wait - b->wait, passed, known);
-    put_share(p, CYAN, w->reduce - b->reduce, passed, known);
-    put_share(p, PLAIN, w->data - b->data, passed, known);
+static void count(int64_t n, char *text) {
+    if (n < 100000)
+        snprintf(text, CELL, "%d", (int)n);
+    else
+        with_unit((double)n, 1000, "kMGTPE", text);
 }
 
-#define WIDE 100        /* columns from which the page has a column for the step */
+static void time_of(int64_t ns, char *text) {
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    double x = (double)ns;
+    int u = 0;
+    for (; u < 3 && x >= 999.5; u++) x /= 1000;
+    if (ns <= 0)
+        snprintf(text, CELL, "-");
+    else
+        snprintf(text, CELL, "%.*f%s", !u || x >= 99.95 ? 0 : x < 9.995 ? 2 : 1, x, units[u]);
+}
+
+struct row {
+    struct look *look;
+    const struct look_view *v;
+    const struct look_worker *w;
+    int place, part[PACE_PARTS];
+    bool known; /* the parts */
+};
+
+/* A cell's text, and its style. */
+#define FILL(name) static enum style name(const struct row *r, char *cell)
+
+FILL(place) { return snprintf(cell, CELL, "%d", r->place), PLAIN; }
+
+FILL(rank) {
+    bool reports = r->place == r->v->reporter;
+    if (r->w->rank < 0) snprintf(cell, CELL, "spare ");
+    else snprintf(cell, CELL, "%d%c", r->w->rank, reports ? '*' : ' ');
+    return reports ? GREEN : PLAIN;
+}
+
+FILL(seats) {
+    const struct crew_seats *s = &r->w->seats;
+    snprintf(cell, CELL, !r->w->seated ? "-" : s->first < s->last ? "%d:%d-%d" : "%d:%d",
+             s->replica, s->first, s->last);
+    return PLAIN;
+}
+
+FILL(turn) {
+    return snprintf(cell, CELL, r->w->turn ? "%d/%d" : "-", r->w->turn, r->w->turns), PLAIN;
+}
+
 #define LONG 1500000000 /* nanoseconds after which the duration of an activity is shown */
 
-/* A narrow page shows a worker's step only if it is not the open one. */
-static void draw_work(struct pen *p, struct top *t, const struct look_worker *w) {
-    const struct look_view *v = latest(t);
-    struct text what = {0};
+FILL(at) {
+    const struct look_worker *w = r->w;
     bool rests = w->state == CREW_EMPTY || w->at == CREW_AT_WAIT;
-    if (p->page->columns >= WIDE)
-        put(p, PLAIN, "%9u ", w->step);
-    else if (w->step != v->opened && w->rank >= 0 && !rests)
-        put(p, YELLOW, "@%u ", w->step);
-    if (w->leaves) put(p, YELLOW, "leaves, ");
-    if (w->since && !rests && v->now - w->since > LONG && v->state != LOOK_PAUSED)
-        put(p, YELLOW, "%llds ", (long long)(v->now - w->since) / 1000000000);
-    look_describe(&t->look, w, &what);
-    put(p, rests ? DIM : PLAIN, "%s", what.data ? what.data : "");
+    bool elsewhere = w->step != r->v->opened && w->rank >= 0 && !rests;
+    bool lasts = w->since && !rests && r->v->now - w->since > LONG && r->v->state != LOOK_PAUSED;
+    struct text what = {0};
+    if (w->stopped) text_add(&what, "stopped, ");
+    if (elsewhere) text_add(&what, "@%u ", w->step);
+    if (w->leaves) text_add(&what, "leaves, ");
+    if (lasts) text_add(&what, "%llds ", (long long)(r->v->now - w->since) / 1000000000);
+    enum style s = what.size ? YELLOW : rests ? DIM : PLAIN;
+    look_describe(r->look, w, &what);
+    snprintf(cell, CELL, "%s", what.data ? what.data : "");
     text_free(&what);
+    return s;
+}
+
+/* ---- columns ---- */
+
+enum kind { TEXT, INT, COUNT_OF, TIME, BYTES, PART, CALL };
+enum when { ALWAYS, SEATS, STAGES, NO_STAGES };
+
+#define IN(field) offsetof(struct look_worker, field)
+
+static const struct column {
+    const char *title;
+    int width;        /* with the blank before it */
+    int dropped;      /* a narrow page drops the lowest number first; 0: it stays */
+    enum when when;
+    enum style style; /* if it is not 0 */
+    enum kind kind;
+    size_t from;      /* in the worker; or the part */
+    enum style (*call)(const struct row *r, char cell[CELL]);
+    const char *help;
+} columns[] = {
+    {"#", 3, 0, ALWAYS, 0, CALL, 0, place, "its place"},
+    {"RANK ", 7, 0, ALWAYS, 0, CALL, 0, rank, "its rank in a step, or spare; * marks the reporter"},
+    {"SEATS", 8, 12, SEATS, 0, CALL, 0, seats,
+     "with a mesh, its replica and the seats it computes there"},
+    {"PID", 8, 8, ALWAYS, 0, INT, IN(pid), NULL, "its process"},
+    {"CMP", 4, 15, ALWAYS, GREEN, PART, PACE_COMPUTE, NULL,
+     "percentage of the last seconds in which its threads computed lanes, also in audits"},
+    {"WAI", 4, 13, ALWAYS, YELLOW, PART, PACE_WAIT, NULL, "the same, waited for other workers"},
+    {"RED", 4, 11, ALWAYS, CYAN, PART, PACE_REDUCE, NULL,
+     "the same, summed gradients and updated parameters"},
+    {"DAT", 4, 9, ALWAYS, 0, PART, PACE_DATA, NULL, "the same, read samples"},
+    {"OTH", 4, 5, ALWAYS, 0, PART, PACE_OTHER, NULL,
+     "the rest: the program's own code, evaluation, saving, waiting for threads of the worker"},
+    {"LANE", 7, 3, NO_STAGES, 0, TIME, IN(lane_time), NULL, "mean time of a lane on a thread"},
+    {"STAGE", 6, 14, STAGES, 0, TEXT, IN(stages), NULL, "with stages, those that it serves"},
+    {"TURN", 8, 10, STAGES, 0, CALL, 0, turn,
+     "with stages, the place of its leg among the turns of a step in the schedule"},
+    {"DONE", 6, 0, ALWAYS, 0, COUNT_OF, IN(lanes_done), NULL,
+     "lanes (with stages, legs) that it has done or, with a mesh, taken part in"},
+    {"LOST", 5, 6, ALWAYS, YELLOW, COUNT_OF, IN(lanes_lost), NULL,
+     "lanes that it did after another worker had done them"},
+    {"PEAK", 6, 2, ALWAYS, 0, BYTES, IN(peak), NULL, "its largest memory"},
+    {"CORE", 5, 1, ALWAYS, 0, INT, IN(core), NULL, "where its first thread has run last"},
+    {"DIED", 5, 7, ALWAYS, YELLOW, INT, IN(restarts), NULL, "deaths at this place"},
+    {"STEP", 9, 4, ALWAYS, 0, INT, IN(step), NULL, "the step it is in"},
+    {"AT", 1, 0, ALWAYS, 0, CALL, 0, at,
+     "what its first thread does, with lane, leg and operator; for how long, from 1.5 s on; @STEP "
+     "if another step is open; stopped, by a signal; leaves, after ctl scale"},
+};
+
+#define AT_LEAST 24 /* columns that AT needs */
+
+static bool has(const struct look_view *v, enum when when) {
+    return when == SEATS ? v->replicas > 0 : when == STAGES ? v->stages > 1
+           : when == ALWAYS || v->stages <= 1;
+}
+
+static void choose_columns(const struct look_view *v, int width, bool shown[]) {
+    int total = AT_LEAST;
+    for (size_t i = 0; i < COUNT(columns); i++)
+        total += (shown[i] = has(v, columns[i].when)) ? columns[i].width : 0;
+    for (int drop = 1; drop < (int)COUNT(columns); drop++)
+        for (size_t i = 0; i < COUNT(columns); i++)
+            if (shown[i] && columns[i].dropped == drop && total > width) {
+                shown[i] = false;
+                total -= columns[i].width;
+            }
+}
+
+static enum style fill(const struct column *c, const struct row *r, char cell[CELL]) {
+    const void *from = (const char *)r->w + c->from;
+    int64_t n = c->kind == INT ? *(const int *)from : 0;
+    if (c->kind == TIME || c->kind == BYTES || c->kind == COUNT_OF) n = *(const int64_t *)from;
+    if (c->kind == TEXT) snprintf(cell, CELL, "%s", *(const char *)from ? (const char *)from : "-");
+    if (c->kind == PART) snprintf(cell, CELL, r->known ? "%d" : "-", r->part[c->from]);
+    if (c->kind == INT) snprintf(cell, CELL, "%d", (int)n);
+    if (c->kind == COUNT_OF) count(n, cell);
+    if (c->kind == TIME) time_of(n, cell);
+    if (c->kind == BYTES) with_unit((double)n, 1024, "KMGT", cell);
+    return c->kind == CALL ? c->call(r, cell) : c->kind == PART || n ? c->style : PLAIN;
+}
+
+static void draw_worker(struct pen *p, struct top *t, const bool shown[], int place) {
+    const struct look_view *v = pace_latest(&t->pace);
+    struct row r = {.look = &t->pace.look, .v = v, .w = &v->worker[place], .place = place};
+    r.known = pace_parts(&t->pace, place, r.part);
+    for (size_t i = 0; i < COUNT(columns); i++) {
+        char cell[CELL];
+        if (!shown[i]) continue;
+        enum style s = fill(&columns[i], &r, cell);
+        bool last = i + 1 == COUNT(columns);
+        put(p, PLAIN, "%*s", columns[i].width - (last ? 0 : width_of(cell)), "");
+        put(p, s, "%s", cell);
+    }
     end_line(p);
 }
 
-static void draw_seats(struct pen *p, const struct look_worker *w) {
-    char seats[24] = "-", both[40];
-    if (w->seated && w->seats.first == w->seats.last)
-        snprintf(seats, sizeof seats, "%d", w->seats.first);
-    else if (w->seated)
-        snprintf(seats, sizeof seats, "%d-%d", w->seats.first, w->seats.last);
-    snprintf(both, sizeof both, "%d:%s", w->seats.replica, seats);
-    put(p, PLAIN, " %7s", w->seated ? both : seats);
-}
-
-static void draw_worker(struct pen *p, struct top *t, int place) {
-    const struct look_view *v = latest(t);
-    const struct look_worker *w = &v->worker[place];
-    char a[NUMBER], b[NUMBER], rank[16] = "spare", core[16] = "any";
-    if (w->rank >= 0) snprintf(rank, sizeof rank, "%d", w->rank);
-    if (w->core >= 0) snprintf(core, sizeof core, "%d", w->core);
-    put(p, PLAIN, "%3d %5s", place, rank);
-    put(p, place == v->reporter ? GREEN : PLAIN, "%c", place == v->reporter ? '*' : ' ');
-    if (v->replicas) draw_seats(p, w);
-    put(p, PLAIN, " %7d", w->pid);
-    draw_shares(p, t, place);
-    put(p, PLAIN, " %6s %5s", time_of(w->lane_time, a), count(w->lanes_done, b));
-    put(p, w->lanes_lost ? YELLOW : PLAIN, " %4s", count(w->lanes_lost, a));
-    put(p, PLAIN, " %5s %4s", with_unit((double)w->peak, 1024, "KMGT", a), core);
-    put(p, w->restarts ? YELLOW : PLAIN, " %4d", w->restarts);
-    put(p, PLAIN, " ");
-    draw_work(p, t, w);
-}
-
-static int shown(const struct look_view *v) {
+static int count_shown(const struct look_view *v) {
     int n = 0;
     for (int i = 0; i < v->places; i++) n += look_worker_shown(&v->worker[i]);
     return n;
 }
 
 static void draw_workers(struct pen *p, struct top *t) {
-    const struct look_view *v = latest(t);
-    bool wide = p->page->columns >= WIDE;
-    char head[512];
-    snprintf(head, sizeof head,
-             "  #  RANK %s     PID CMP WAI RED DAT   LANE  DONE LOST  PEAK CORE DIED%s AT",
-             v->replicas ? "  SEATS " : "", wide ? "      STEP" : "");
-    put(p, TITLE, "%-*s", p->page->colours && p->page->columns < 500 ? p->page->columns : 0, head);
+    const struct look_view *v = pace_latest(&t->pace);
+    int left = count_shown(v), width = p->page->columns;
+    bool shown[COUNT(columns)];
+    struct text head = {0};
+    choose_columns(v, width, shown);
+    for (size_t i = 0; i + 1 < COUNT(columns); i++)
+        if (shown[i]) text_add(&head, "%*s", columns[i].width, columns[i].title);
+    text_add(&head, " AT");
+    put(p, TITLE, "%-*s", p->page->colours && width < 500 ? width : 0, head.data ? head.data : "");
+    text_free(&head);
     end_line(p);
-    int left = shown(v);
     for (int i = 0; i < v->places; i++) {
         if (!look_worker_shown(&v->worker[i])) continue;
         if (!fits(p, left > 1 ? 2 : 1)) {
@@ -333,13 +404,18 @@ static void draw_workers(struct pen *p, struct top *t) {
             end_line(p);
             return;
         }
-        draw_worker(p, t, i);
+        draw_worker(p, t, shown, i);
         left--;
     }
 }
 
+void top_describe(struct text *out) {
+    for (size_t i = 0; i < COUNT(columns); i++)
+        options_item(columns[i].title, NULL, columns[i].help, out);
+}
+
 void top_draw(struct top *t, const struct top_page *page, struct text *out) {
-    const struct look_view *v = latest(t);
+    const struct look_view *v = pace_latest(&t->pace);
     struct pen p = {.page = page, .out = out};
     if (page->terminal) text_add(out, "\033[H");
     draw_title(&p, v);
@@ -355,7 +431,7 @@ void top_draw(struct top *t, const struct top_page *page, struct text *out) {
     }
     if (page->terminal && fits(&p, 2)) {
         end_line(&p);
-        put(&p, DIM, "q quits; * reporter; CMP WAI RED DAT: %% of the time; trireme top --help");
+        put(&p, DIM, "q quits; * reporter; CMP to OTH: %% of the time; trireme top --help");
         end_line(&p);
     }
     if (page->terminal) text_add(out, "\033[J");

@@ -31,7 +31,7 @@ static bool one_lane(const struct cli_arguments *a) {
     bool one = run && run_lanes(run) == 1 &&
                mesh_seats(&run->machine->compilation.strategies.mesh) == 1;
     if (one)
-        fprintf(stderr, "trireme: -n auto: 1 worker, this process: a step of %lld samples has one "
+        fprintf(stderr, "trireme: -n auto: 1 worker, this process: a step, batch %lld, has one "
                 "lane (--lanes N makes more)\n", (long long)run_batch(run));
     if (run) run_free(run);
     return one;

@@ -20,15 +20,19 @@ static int most_of(const struct crew_size *s) {
 
 tri_status crew_check(const struct crew_size *s) {
     int most = most_of(s);
+    if (s->most && s->most < s->workers)
+        return base_fail(TRI_USAGE, "--most %d is less than -n %d, the number at the start",
+                         s->most, s->workers);
     if (s->workers < 1 || most + s->spares > CREW_MOST_WORKERS)
-        return base_fail(TRI_USAGE, "%d workers and %d spares: there must be at least 1 worker "
-                         "and at most %d in all", most, s->spares, CREW_MOST_WORKERS);
+        return base_fail(TRI_USAGE, "%d worker(s)%s and --spares %d: there can be 1 to %d in all",
+                         most, most > s->workers ? " (--most)" : "", s->spares, CREW_MOST_WORKERS);
     if (s->audit > 0 && s->workers + s->spares < 2)
         return base_fail(TRI_USAGE, "an audit needs a second worker to compute lanes again: use "
                          "-n 2 or --spares 1");
     if ((int64_t)(most + s->spares) * s->threads > CREW_MOST_THREADS)
-        return base_fail(TRI_USAGE, "%d workers and spares with %d threads each: there must be at "
-                         "most %d threads in all", most + s->spares, s->threads, CREW_MOST_THREADS);
+        return base_fail(TRI_USAGE, "%d worker(s), spares included, with %d thread(s) each: there "
+                         "must be at most %d threads in all", most + s->spares, s->threads,
+                         CREW_MOST_THREADS);
     return TRI_OK;
 }
 

@@ -18,9 +18,9 @@
 #include "crew/board.h"
 #include "crew/group.h"
 #include "crew/regions.h"
-#include "plan/legs.h"
+#include "plan/pipeline.h"
 
-#define CREW_MAGIC 0x32574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x33574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_MOST_SCALARS 64
@@ -87,11 +87,13 @@ struct crew_thread {
     atomic_int item;                             /* index in the table of names; -1: none */
     _Atomic uint32_t step;
     _Atomic uint64_t waits_for;                  /* enum crew_for, times 2^32, plus its part */
-    _Atomic int64_t lane_began;                  /* when it began its lane; 0: it computes none */
+    /* When it began its lane, or one that its worker computes with all its threads; 0: none. */
+    _Atomic int64_t lane_began;
     _Atomic int64_t lane_time;                   /* average time of a lane; 0: not known */
     _Atomic int64_t pure_time;                   /* the same, without waiting for samples */
     _Atomic int64_t compute, wait, reduce, data; /* time spent so far */
-    _Atomic uint64_t lanes_done, lanes_lost;     /* lost: another thread was first */
+    /* Of members of a replica, all in which they took part. lost: another thread was first. */
+    _Atomic uint64_t lanes_done, lanes_lost;
     _Atomic uint64_t rows;                       /* step whose outputs' rows it writes, or 0 */
     atomic_int again; /* 1 + (leg * lanes +) the slow lane that it repeats */
     atomic_int failed_lane;                      /* of `step`; -1: none */
@@ -199,6 +201,8 @@ struct crew_layout {
     uint64_t store_bytes;
     int lanes;    /* of a step of the first shape */
     struct legs legs; /* of a lane; without stages, none */
+    struct pipeline_wish schedule; /* of the legs */
+    int claimers; /* threads of a worker that claim lanes or legs */
     int seats;    /* of the mesh; 0: each worker computes alone, else they form groups */
     int n_shapes; /* of steps, see run/executables.h */
     struct {

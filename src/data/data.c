@@ -103,7 +103,7 @@ tri_status data_check_labels(const tri_data *d) {
         int64_t label = d->about.label(d->user, i);
         if (label < 0 || label >= d->about.classes)
             return base_fail(TRI_FAILED,
-                             "data %s, sample %lld: its label is %lld; there are %lld classes",
+                             "data %s, sample %lld: its label is %lld; there are %lld class(es)",
                              d->name, (long long)i, (long long)label, (long long)d->about.classes);
     }
     return TRI_OK;

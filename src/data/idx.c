@@ -52,7 +52,7 @@ tri_status idx_header(const unsigned char *bytes, size_t n, const char *name,
         return base_fail(TRI_FAILED, "%s: offset 2: elements of type %02x (%s) are not supported; "
                          "unsigned bytes (08) are", name, bytes[2], type_text(bytes[2]));
     if (bytes[3] < 1 || bytes[3] > IDX_MAX_RANK)
-        return base_fail(TRI_FAILED, "%s: offset 3: %d dimensions; 1 to %d are supported", name,
+        return base_fail(TRI_FAILED, "%s: offset 3: %d dimension(s); 1 to %d are supported", name,
                          bytes[3], IDX_MAX_RANK);
     out->rank = bytes[3];
     size_t header = 4 + 4 * (size_t)out->rank;
@@ -187,8 +187,8 @@ static tri_status locate(const char *directory, const char *name, struct text *p
 static tri_status check_rank(const struct idx_array *array, const char *path, const char *kind,
                              int rank) {
     if (array->rank == rank) return TRI_OK;
-    return base_fail(TRI_FAILED, "%s: offset 3: %d dimensions; %s have %d", path, array->rank, kind,
-                     rank);
+    return base_fail(TRI_FAILED, "%s: offset 3: %d dimension(s); %s have %d", path, array->rank,
+                     kind, rank);
 }
 
 /* Replaces *file. The header is unpacked first and gives the size; one byte more is an error. */

@@ -134,7 +134,7 @@ static tri_status read_line(struct reading *r, char *line, long n, size_t *next)
     } else {
         class = name;
         if (*next == r->f->n_pictures)
-            return base_fail(TRI_FAILED, "%s: line %ld: there are only %zu pictures", file, n,
+            return base_fail(TRI_FAILED, "%s: line %ld: there are only %zu picture(s)", file, n,
                              *next);
         picture = r->order[(*next)++];
     }

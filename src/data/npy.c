@@ -237,7 +237,7 @@ static tri_status open_file(struct npy *x, const struct data_spec *s, char *path
     tri_status status = map_file(path, f);
     if (status) return status;
     if (f->header.dim[0] != x->file[0].header.dim[0])
-        return base_fail(TRI_FAILED, "%s: %lld rows; the first file has %lld", path,
+        return base_fail(TRI_FAILED, "%s: %lld row(s); the first file has %lld", path,
                          (long long)f->header.dim[0], (long long)x->file[0].header.dim[0]);
     *field = (tri_field){.type = f->header.type, .shape.rank = f->header.rank - 1};
     for (int k = 1; k < f->header.rank; k++) field->shape.dim[k - 1] = f->header.dim[k];

@@ -210,7 +210,7 @@ tri_data *tri_data_take(tri_data *d, int64_t first, int64_t n) {
     if (!x) return NULL;
     if (first < 0 || n < 1 || first > d->size - n)
         return refuse(x,
-                      base_fail(TRI_USAGE, "data '%s': %lld samples from %lld on; there are %lld",
+                      base_fail(TRI_USAGE, "data '%s': %lld sample(s) from %lld on; there are %lld",
                                 d->name, (long long)n, (long long)first, (long long)d->size));
     if (d->sequential && first)
         return refuse(x, base_fail(TRI_USAGE,
@@ -259,7 +259,7 @@ tri_data *tri_data_repeat(tri_data *d, int64_t times) {
                       base_fail(TRI_USAGE, "data '%s', %lld times: 1 to 2^48 samples are possible",
                                 d->name, (long long)times));
     x->times = times;
-    base_format(name, sizeof name, "%s, %lld times", d->name, (long long)times);
+    base_format(name, sizeof name, "%s, %lld time(s)", d->name, (long long)times);
     return make(x, &(struct plan){.name = name, .size = size, .fill = fill, .tells = true});
 }
 

@@ -27,8 +27,8 @@ static tri_status read_share(struct sampler *s, const char *text) {
             "to N - 1",
             text);
     if (s->shares <= s->size) return TRI_OK;
-    return base_fail(TRI_USAGE, "--share: the data has %lld samples, which do not make %lld shares",
-                     (long long)s->size, (long long)s->shares);
+    return base_fail(TRI_USAGE, "--share: the data has %lld sample(s), which do not make %lld "
+                     "shares", (long long)s->size, (long long)s->shares);
 }
 
 static tri_status stratify(struct sampler *s, const tri_data *d, const struct sampler_settings *o,
@@ -158,7 +158,7 @@ tri_status sampler_steps(const struct sampler *s, int64_t *steps) {
     for (int k = 0; k < classes(s); k++)
         if (places_of(s, k) > places) places = places_of(s, k);
     return base_fail(TRI_USAGE,
-                     "the %s has %lld samples%s, fewer than the batch of %lld; take "
+                     "the %s has %lld sample(s)%s, fewer than the batch of %lld; take "
                      "a batch of at most %lld",
                      s->shares > 1 ? "data's share" : "data", (long long)places,
                      s->lengths ? " at most for any of the networks" : "", (long long)s->batch,

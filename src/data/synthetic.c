@@ -166,9 +166,8 @@ static tri_data *synthetic_open(const struct data_spec *s) {
         return NULL;
     }
     if (!s->graph) {
-        base_fail(TRI_USAGE,
-                  "data '%s': synthetic data needs a graph, whose inputs it fills; give the graph",
-                  s->spec);
+        base_fail(TRI_USAGE, "data '%s': synthetic samples are made for the inputs of a network; "
+                  "give it to one, as in `trireme train MODEL --data synthetic`", s->spec);
         return NULL;
     }
     return fill_graph(s->graph, size, s->seed);

@@ -146,7 +146,7 @@ static tri_status fill_window(struct tar_pipe *x) {
     }
     if (status) base_format(x->failure, sizeof x->failure, "%s", tri_message());
     if (status || x->ready) return status;
-    return base_fail(TRI_FAILED, "data '%s': the stream ended after %lld samples",
+    return base_fail(TRI_FAILED, "data '%s': the stream ended after %lld sample(s)",
                      x->pictures.spec, (long long)x->taken);
 }
 

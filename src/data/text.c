@@ -43,7 +43,7 @@ static tri_status check_vocabulary(const struct data_spec *s, const struct token
     int64_t below = n ? tri_attr_int(n, "below") : 0;
     if (below <= 0 || token_count(t) <= below) return TRI_OK;
     return base_fail(TRI_USAGE,
-                     "data '%s': tokenizer %s has %lld tokens, but the network takes %lld: "
+                     "data '%s': tokenizer %s has %lld token(s), but the network takes %lld: "
                      "vocab=%lld is needed",
                      s->spec, spec, (long long)token_count(t), (long long)below,
                      (long long)token_count(t));
@@ -80,10 +80,9 @@ static void warn(tri_data *d, const struct data_spec *s, const struct text_optio
     int64_t below = ids ? tri_attr_int(ids, "below") : 0;
     if (b->places)
         d->about.warning = arena_text(&d->arena,
-                                      "data '%s': invalid UTF-8 at %zu place%s in %zu file%s, "
+                                      "data '%s': invalid UTF-8 at %zu place(s) in %zu file(s), "
                                       "first in %s at offset %zu: replaced by U+FFFD",
-                                      s->spec, b->places, b->places == 1 ? "" : "s", b->files,
-                                      b->files == 1 ? "" : "s", b->file, b->offset);
+                                      s->spec, b->places, b->files, b->file, b->offset);
     if (o->nothing_said && below > BYTES)
         d->about.note =
             arena_text(&d->arena,
@@ -98,7 +97,7 @@ static tri_data *make(const struct data_spec *s, const struct text_options *o,
                       const struct corpus *c, int64_t size, const tri_field *fields, int n,
                       tri_fill *fill, void *user, void (*free_user)(void *user)) {
     struct text name = {0};
-    text_add(&name, "%s (%zu tokens, %.1f MiB)", s->spec, c->n,
+    text_add(&name, "%s (%zu token(s), %.1f MiB)", s->spec, c->n,
              (double)corpus_bytes(c) / (1 << 20));
     if (name.failed) {
         base_no_memory(s->spec);
@@ -122,7 +121,7 @@ static tri_data *open_blocks(const struct data_spec *s, const struct text_option
     b->length = (size_t)o->length;
     tri_status status = corpus_read(s->rest, t, false, 0, &b->corpus);
     if (!status && b->corpus.n < b->length)
-        status = base_fail(TRI_FAILED, "data '%s': %zu tokens, fewer than one sample of %lld",
+        status = base_fail(TRI_FAILED, "data '%s': %zu token(s), fewer than one sample of %lld",
                            s->spec, b->corpus.n, (long long)o->length);
     if (status) {
         free_blocks(b);

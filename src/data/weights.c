@@ -75,7 +75,7 @@ static tri_status read_file(const tri_data *d, const char *path, double *out) {
     }
     numbers_close(&file);
     if (!status && n != d->size)
-        status = base_fail(TRI_FAILED, "%s: %lld weights; data %s has %lld samples", path,
+        status = base_fail(TRI_FAILED, "%s: %lld weight(s); data %s has %lld sample(s)", path,
                            (long long)n, d->name, (long long)d->size);
     return status;
 }

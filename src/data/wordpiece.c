@@ -65,7 +65,8 @@ static tri_status check_special(struct tokenizer *t, const char *path) {
     static const char *const needed[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
     for (size_t i = 0; i < COUNT(needed); i++)
         if (token_find(t, needed[i]) < 0)
-            return base_fail(TRI_FAILED, "%s: none of its %zu lines is %s", path, t->n, needed[i]);
+            return base_fail(TRI_FAILED, "%s: none of its %zu line(s) is %s", path, t->n,
+                             needed[i]);
     t->unknown = (uint32_t)token_find(t, "[UNK]");
     uint32_t half = token_map_get(&t->edge, edge(0, '#'));
     t->continues = half == TOKEN_NONE ? half : token_map_get(&t->edge, edge(half, '#'));

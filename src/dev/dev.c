@@ -24,7 +24,8 @@ struct dev *dev_find(const char *name) {
     if (!name) return devices[0];
     for (size_t i = 0; i < COUNT(devices); i++)
         if (nearest_offer(&near, devices[i]->kind->name)) return devices[i];
-    base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s", name, near.names);
+    base_fail(TRI_USAGE, "there is no device \"%s\"; this build has: %s%s", name, near.names,
+              nearest_meant(&near));
     return NULL;
 }
 
@@ -107,7 +108,7 @@ void dev_release(struct dev *d, void *memory, size_t bytes) {
 
 static void fail(const tri_call *c, const char *fmt, va_list args) {
     char what[sizeof c->fault->text / 2];
-    vsnprintf(what, sizeof what, fmt, args);
+    base_format_list(what, sizeof what, fmt, args);
     *c->fault = (struct tri_fault){.failed = true};
     snprintf(c->fault->text, sizeof c->fault->text, "%s (%s): %s", c->node->name,
              c->node->entry->op->name, what);
@@ -136,6 +137,6 @@ void fault_add(struct tri_fault *fault, const char *fmt, ...) {
     size_t n = strlen(fault->text);
     va_list args;
     va_start(args, fmt);
-    vsnprintf(fault->text + n, sizeof fault->text - n, fmt, args);
+    base_format_list(fault->text + n, sizeof fault->text - n, fmt, args);
     va_end(args);
 }

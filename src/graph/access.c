@@ -21,7 +21,7 @@ int64_t tri_dim(const tri_tensor *t, int axis) {
     const tri_shape *s = &t->spec.shape;
     if (axis < 0) axis += s->rank;
     if (axis >= 0 && axis < s->rank) return s->dim[axis];
-    graph_mistake(t->node->graph, "%s has %d dimensions; there is no dimension %d",
+    graph_mistake(t->node->graph, "%s has %d dimension(s); there is no dimension %d",
                   tri_name_of(t), s->rank, axis);
     return 1;
 }

@@ -75,7 +75,7 @@ void graph_fail(tri_graph *g, tri_status code, const char *fmt, ...) {
     char buffer[2048];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(buffer, sizeof buffer, fmt, args);
+    base_format_list(buffer, sizeof buffer, fmt, args);
     va_end(args);
     /* Once the arena has failed, a missing text could look like a mistake of the user. */
     g->status = g->arena.failed ? TRI_FAILED : code;
@@ -94,7 +94,7 @@ void graph_mistake(tri_graph *g, const char *fmt, ...) {
     struct text t = {0};
     va_list args;
     va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
+    base_format_list(what, sizeof what, fmt, args);
     va_end(args);
     if (file) text_add(&t, "%s:%d: ", file, line);
     if (g->scope.size) text_add(&t, "in ");
@@ -122,7 +122,7 @@ int tri_op_error(const tri_node *n, const char *fmt, ...) {
     char what[1024];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
+    base_format_list(what, sizeof what, fmt, args);
     va_end(args);
     struct text t = {0};
     node_describe(n, &t);
@@ -138,8 +138,8 @@ static bool check_attr(tri_graph *g, const tri_op *op, const struct attr_schema 
                        const tri_attr *a) {
     bool list = s->kind == ATTR_INTS || s->kind == ATTR_SHAPE;
     if (list && (a->list.rank < 0 || a->list.rank > TRI_MAX_RANK))
-        graph_mistake(g, "operator %s: %s has %d numbers; there can be up to %d", op->name, s->name,
-                      a->list.rank, TRI_MAX_RANK);
+        graph_mistake(g, "operator %s: %s has %d number(s); there can be up to %d", op->name,
+                      s->name, a->list.rank, TRI_MAX_RANK);
     if (s->kind == ATTR_TYPE && (a->i < TRI_F32 || a->i > TRI_BOOL))
         graph_mistake(g, "operator %s: %s is %lld, which is not a type", op->name, s->name,
                       (long long)a->i);
@@ -218,7 +218,7 @@ static bool check_inputs(tri_graph *g, const tri_op *op, tri_tensor *const *in, 
     }
     int most = op->inputs_max == 0 ? op->inputs : op->inputs_max;
     if (n >= op->inputs && (most < 0 || n <= most)) return true;
-    graph_mistake(g, "operator %s takes %s%d inputs, not %d", op->name,
+    graph_mistake(g, "operator %s takes %s%d input(s), not %d", op->name,
                   most == op->inputs ? "" : "at least ", op->inputs, n);
     return false;
 }

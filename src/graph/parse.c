@@ -44,7 +44,7 @@ static void fail_at(struct parser *s, const char *fmt, ...) {
     char what[512];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
+    base_format_list(what, sizeof what, fmt, args);
     va_end(args);
     graph_fail(s->g, TRI_USAGE, "%s:%d: %s", s->file, s->line, what);
 }
@@ -383,7 +383,7 @@ static bool header(struct parser *s) {
         if (!ok) return false;
     } while (take(s, ','));
     if (s->g->lanes > s->g->batch)
-        return FAIL(s, "%lld lanes for a batch of %lld", (long long)s->g->lanes,
+        return FAIL(s, "%lld lane(s) for a batch of %lld", (long long)s->g->lanes,
                     (long long)s->g->batch);
     return need(s, '}');
 }

@@ -232,7 +232,7 @@ static int print_last(struct agent *a, int code) {
 static void run_end_event(struct agent *a, int code) {
     const struct crew_head *h = a->head;
     char text[128];
-    base_format(text, sizeof text, "%s after %llu of %llu steps",
+    base_format(text, sizeof text, "%s after %llu of %llu step(s)",
                 code == AGENT_RESUMABLE ? "stopped" : "ended",
                 h ? (unsigned long long)atomic_load(&h->course.committed) : 0,
                 h ? (unsigned long long)atomic_load(&h->course.total) : 0);
@@ -265,6 +265,7 @@ void launch_settle(struct launch *l) {
     int cores = host_cores();
     if (l->automatic && !l->threads) l->threads = 1;
     if (l->automatic) l->workers = cores / l->threads;
+    if (l->automatic && l->most && l->workers > l->most) l->workers = l->most;
     if (l->workers < 1) l->workers = 1;
     if (!l->threads) l->threads = cores / l->workers;
     if (l->threads < 1) l->threads = 1;

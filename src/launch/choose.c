@@ -32,8 +32,8 @@ static void print_choice(struct agent *a, int best) {
         if (c->rate[n] > 0 && n != 1)
             text_add(&t, "%s%d workers at %.2f times the rate of one", t.size ? ", " : "", n,
                      c->rate[n] / c->rate[1]);
-    agent_print(a, "-n auto: %d worker%s with %d thread%s (measured in the first %llu steps: %s)",
-                best, best == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
+    agent_print(a, "-n auto: %d worker(s) with %d thread(s) (measured in the first %llu steps: %s)",
+                best, threads,
                 (unsigned long long)atomic_load(&a->head->course.committed), t.data ? t.data : "");
     text_free(&t);
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/host.h"
 
 #define LINK "/memfd:trireme store (deleted)"
 #define MOST_NAMES (1 << 20)
@@ -122,6 +123,7 @@ void look_close(struct look *l) {
     if (l->head) munmap(l->head, crew_head_bytes());
     if (l->head) close(l->store);
     free(l->names);
+    pipeline_free(&l->pipeline);
     *l = (struct look){0};
 }
 
@@ -202,7 +204,8 @@ static void add_thread(const struct crew_thread *h, int64_t now, struct look_wor
     int at = atomic_load(&h->at);
     int64_t since = atomic_load(&h->since), lane_began = atomic_load(&h->lane_began);
     int64_t compute = atomic_load(&h->compute), data = atomic_load(&h->data);
-    bool in_lane = at == CREW_AT_LANE || at == CREW_AT_DATA;
+    /* At rest, it computes a lane together with the worker's first thread. */
+    bool in_lane = at == CREW_AT_LANE || at == CREW_AT_DATA || at == CREW_AT_REST;
     if (in_lane && lane_began && now > lane_began) compute += now - lane_began;
     if (at == CREW_AT_DATA && now > since) data += now - since;
     w->compute += compute - data;
@@ -220,16 +223,19 @@ static void read_worker(const struct crew_head *h, int place, const struct look_
     const struct crew_thread *thread = &h->thread[place * v->threads];
     *w = (struct look_worker){
         .state = (enum crew_state)atomic_load(&from->state), .rank = atomic_load(&from->rank),
-        .pid = atomic_load(&from->pid), .core = atomic_load(&from->core),
+        .pid = atomic_load(&from->pid),
         .restarts = atomic_load(&from->restarts), .leaves = atomic_load(&from->leave),
         .peak = atomic_load(&from->peak), .at = atomic_load(&thread->at),
         .lane = atomic_load(&thread->lane), .item = atomic_load(&thread->item),
+        .leg = atomic_load(&thread->leg),
         .step = atomic_load(&thread->step), .since = atomic_load(&thread->since),
         .heartbeat = atomic_load(&thread->heartbeat),
         .lane_time = atomic_load(&thread->lane_time)};
-    crew_name_leg(h, thread, w->leg);
+    crew_name_leg(h, thread, w->leg_name);
     for (int t = 0; t < v->threads; t++) add_thread(thread + t, v->now, w);
     if (v->replicas) w->seated = crew_seats_of(h, place, &w->seats);
+    char now = host_thread(w->pid, &w->core);
+    w->stopped = now == 'T' || now == 't';
 }
 
 /* Copies a text of the head, which may lack its end, without control characters. */
@@ -240,7 +246,45 @@ static void copy_text(char *to, const char *from, size_t bytes) {
     to[i] = 0;
 }
 
-void look_at(const struct look *l, struct look_view *v) {
+/* The stages that a worker serves, by the numbers of its threads or its replica: all of them if it
+ * is the only one, else one or every few. */
+static void read_stages(const struct look *l, const struct look_view *v, struct look_worker *w) {
+    int each = v->replicas ? 1 : within(l->head->layout.claimers, 1, v->threads), n = 0;
+    int number = v->replicas ? w->seats.replica : w->rank * each;
+    int all = v->replicas ? v->replicas : v->ranks * each;
+    for (int s = 0; s < v->stages && w->rank >= 0 && w->seated == !!v->replicas; s++) {
+        bool serves = false;
+        for (int k = 0; k < each; k++)
+            serves |= pipeline_serves(&l->pipeline, number + k, all, s % l->pipeline.tracks);
+        if (serves && n < (int)sizeof w->stages)
+            n += base_format(w->stages + n, sizeof w->stages - (size_t)n, n ? ",%d" : "%d", s);
+    }
+}
+
+static void read_turn(const struct look *l, struct look_worker *w) {
+    const struct pipeline *p = &l->pipeline;
+    const struct legs *legs = &l->head->layout.legs;
+    if (w->leg < 0 || w->leg >= legs->n || w->lane < 0) return;
+    int track = legs_at(legs, w->leg).stage % p->tracks;
+    w->turns = p->per_track;
+    for (int i = 0; i < p->per_track; i++) {
+        const struct turn *t = pipeline_turn(p, track, i);
+        if (t->leg == w->leg && t->lane == w->lane) w->turn = i + 1;
+    }
+}
+
+static void read_schedule(struct look *l, struct look_view *v) {
+    const struct crew_layout *h = &l->head->layout;
+    if (v->stages < 2 || v->stages > STAGE_MOST || !atomic_load(&h->published)) return;
+    if (!l->pipeline.turn && pipeline_make(&h->schedule, &h->legs, &l->pipeline)) return;
+    for (int i = 0; i < v->places; i++) {
+        if (v->worker[i].state == CREW_EMPTY) continue;
+        read_stages(l, v, &v->worker[i]);
+        read_turn(l, &v->worker[i]);
+    }
+}
+
+void look_at(struct look *l, struct look_view *v) {
     const struct crew_head *h = l->head;
     const struct crew_course *r = &h->course;
     bool alive = look_alive(l);
@@ -248,6 +292,7 @@ void look_at(const struct look *l, struct look_view *v) {
         .now = base_now(), .closed = atomic_load(&r->closed), .opened = atomic_load(&r->opened),
         .committed = atomic_load(&r->committed), .total = atomic_load(&r->total),
         .base = atomic_load(&r->base), .began = atomic_load(&r->began), .batch = h->layout.batch,
+        .ended = atomic_load(&r->committed_at),
         .lanes = h->layout.lanes, .stages = h->layout.legs.stages,
         .ranks = atomic_load(&h->workers.ranks),
         .reporter = atomic_load(&h->workers.reporter), .wanted = atomic_load(&h->asked.wanted),
@@ -264,6 +309,7 @@ void look_at(const struct look *l, struct look_view *v) {
     copy_text(v->out, h->told.out, sizeof v->out);
     copy_text(v->failure, h->course.failure, sizeof v->failure);
     for (int i = 0; i < v->places; i++) read_worker(h, i, v, &v->worker[i]);
+    read_schedule(l, v);
 }
 
 bool look_worker_shown(const struct look_worker *w) {
@@ -281,7 +327,86 @@ void look_describe(struct look *l, const struct look_worker *w, struct text *out
         text_add(out, "left");
     } else {
         text_add(out, "%s", crew_at_name((enum crew_at)w->at));
-        if (lane && w->lane >= 0) text_add(out, " %d%s", w->lane, w->leg);
+        if (lane && w->lane >= 0) text_add(out, " %d%s", w->lane, w->leg_name);
         if (*name) text_add(out, " %s", name);
     }
+}
+
+/* ---- several views ---- */
+
+#define WINDOW 1.8  /* seconds over which rates are taken; longer if fewer steps or lanes ended: */
+#define FEW_STEPS 5
+#define FEW_LANES 3
+
+const struct look_view *pace_latest(const struct pace *p) {
+    return &p->view[(p->looks - 1) % PACE_LOOKS];
+}
+
+/* An operator counts from the look that saw it first; at the first look of all, from the beginning
+ * of its lane. While a worker is stopped, it spends no time on anything. */
+static void compare(const struct look_view *before, struct look_view *v) {
+    for (int i = 0; i < v->places && i < before->places; i++) {
+        struct look_worker *w = &v->worker[i];
+        const struct look_worker *b = &before->worker[i];
+        if (w->item >= 0) w->since = b->heartbeat == w->heartbeat ? b->since : v->now;
+        if (!w->stopped || w->pid != b->pid) continue;
+        w->compute = b->compute, w->wait = b->wait, w->reduce = b->reduce, w->data = b->data;
+    }
+}
+
+const struct look_view *pace_look(struct pace *p) {
+    struct look_view *v = &p->view[p->looks % PACE_LOOKS];
+    look_at(&p->look, v);
+    if (p->looks) compare(pace_latest(p), v);
+    p->looks++;
+    return v;
+}
+
+static double seconds(int64_t from, int64_t to) { return (double)(to - from) / 1e9; }
+
+/* The latest view that is at least this old, or the oldest one. */
+static const struct look_view *before(const struct pace *p, double old) {
+    const struct look_view *v = pace_latest(p);
+    for (int i = p->looks - 1; i >= 0 && i > p->looks - PACE_LOOKS; i--) {
+        v = &p->view[i % PACE_LOOKS];
+        if (seconds(v->now, pace_latest(p)->now) >= old) break;
+    }
+    return v;
+}
+
+double pace_step(const struct pace *p) {
+    const struct look_view *v = pace_latest(p);
+    for (double window = WINDOW; window < PACE_LOOKS; window *= 2) {
+        const struct look_view *from = before(p, window);
+        uint64_t steps = v->committed - from->committed;
+        if (steps >= FEW_STEPS && from->ended)
+            return seconds(from->ended, v->ended) / (double)steps;
+    }
+    bool any = v->began && v->committed > v->base;
+    return any ? seconds(v->began, v->ended) / (double)(v->committed - v->base) : 0;
+}
+
+/* What a lane that has begun has taken so far also counts what interrupts it, so computing gets at
+ * most what the others leave. */
+bool pace_parts(const struct pace *p, int place, int part[PACE_PARTS]) {
+    const struct look_view *v = pace_latest(p);
+    const struct look_worker *w = &v->worker[place];
+    double window = FEW_LANES * (double)w->lane_time / 1e9;
+    const struct look_view *from = before(p, window > WINDOW ? window : WINDOW);
+    const struct look_worker *b = &from->worker[place];
+    double passed = seconds(from->now, v->now) * v->threads;
+    const struct {
+        enum pace_part is;
+        int64_t spent;
+    } all[] = {{PACE_REDUCE, w->reduce - b->reduce}, {PACE_DATA, w->data - b->data},
+               {PACE_WAIT, w->wait - b->wait}, {PACE_COMPUTE, w->compute - b->compute}};
+    if (b->pid != w->pid || !w->pid || !(passed > 0)) return false;
+    part[PACE_OTHER] = 100;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        double share = (double)all[i].spent / 1e7 / passed + 0.5;
+        int left = part[PACE_OTHER], is = share < 0 ? 0 : share > left ? left : (int)share;
+        part[all[i].is] = is;
+        part[PACE_OTHER] -= is;
+    }
+    return true;
 }

@@ -12,6 +12,7 @@ struct look {
     int store;              /* our own descriptor of the store */
     char *names;            /* [n_names][CREW_NAME], the operators' names, copied; null: not yet */
     int n_names;
+    struct pipeline pipeline; /* the schedule of the legs; without turns: not yet */
 };
 
 /* Opens the run of a directory. Fails with a message that says why there is none. */
@@ -39,11 +40,12 @@ const char *look_state_name(enum look_state s);
 /* A worker. Counts are sums over its threads; the activity is that of its first thread. */
 struct look_worker {
     enum crew_state state;
-    int rank, pid, core, restarts;
+    int rank, pid, restarts;
     bool leaves;
     int64_t peak;
     int at, lane, item;
-    char leg[LEG_TEXT + 1]; /* crew_name_leg */
+    int leg;
+    char leg_name[LEG_TEXT + 1]; /* crew_name_leg */
     uint32_t step;
     int64_t since;      /* of its activity, not of each operator (crew/head.h) */
     uint64_t heartbeat; /* grows with each operator */
@@ -52,6 +54,10 @@ struct look_worker {
     uint64_t lanes_done, lanes_lost;
     struct crew_seats seats; /* of a mesh */
     bool seated;             /* it has some */
+    bool stopped;    /* by a signal, or a debugger */
+    int core;        /* where its first thread has run last; -1: unknown */
+    char stages[24]; /* that it serves, "0,2"; empty: none */
+    int turn, turns; /* its leg's place among the turns of a step, from 1; 0: unknown */
 };
 
 /* The state of a run at one moment. All numbers are within the bounds of the arrays. */
@@ -60,7 +66,7 @@ struct look_view {
     enum look_state state;
     bool closed;
     uint64_t opened, committed, total, base;
-    int64_t began, batch;
+    int64_t began, ended, batch; /* ended: when the last step was done */
     int replicas; /* of a mesh; 0: none */
     int lanes, stages, ranks, wanted, most, spares, threads, places, reporter;
     uint32_t deaths;
@@ -68,9 +74,26 @@ struct look_view {
     char title[128], out[PATH_MAX], failure[1024];
     struct look_worker worker[CREW_MOST_WORKERS]; /* by place */
 };
-void look_at(const struct look *l, struct look_view *v);
+void look_at(struct look *l, struct look_view *v);
 /* Whether the place has, or should have, a worker. */
 bool look_worker_shown(const struct look_worker *w);
+
+/* The latest views of a run, which tell together how fast it goes, and what its workers spend their
+ * time on. */
+#define PACE_LOOKS 32
+struct pace {
+    struct look look;
+    struct look_view view[PACE_LOOKS]; /* a ring */
+    int looks;                         /* views taken so far */
+};
+const struct look_view *pace_look(struct pace *p);         /* takes another view */
+const struct look_view *pace_latest(const struct pace *p); /* once there is one */
+/* Seconds from the end of a step to that of the next, of the last steps, or of all if too few have
+ * ended recently; 0: unknown. */
+double pace_step(const struct pace *p);
+/* Percentages of the last seconds of a worker's threads, 100 together. False: not known yet. */
+enum pace_part { PACE_COMPUTE, PACE_WAIT, PACE_REDUCE, PACE_DATA, PACE_OTHER, PACE_PARTS };
+bool pace_parts(const struct pace *p, int place, int part[PACE_PARTS]);
 
 /* "lane 3 conv1.dw" */
 void look_describe(struct look *l, const struct look_worker *w, struct text *out);

@@ -23,7 +23,7 @@ void agent_print(struct agent *a, const char *fmt, ...) {
     char line[1024];
     va_list arg;
     va_start(arg, fmt);
-    vsnprintf(line, sizeof line, fmt, arg);
+    base_format_list(line, sizeof line, fmt, arg);
     va_end(arg);
     fprintf(stderr, "trireme: %s\n", line);
     base_format(a->last_print, sizeof a->last_print, "%s", line);
@@ -270,7 +270,7 @@ static bool any_worker_leaves(const struct agent *a) {
 
 static void scale(struct agent *a, int now, int wanted) {
     struct crew_head *h = a->head;
-    agent_print(a, "scaling from %d to %d workers", now, wanted);
+    agent_print(a, "scaling from %d to %d worker(s)", now, wanted);
     keep_reporter(a, wanted);
     for (int i = 0; i < h->size.places && wanted < now; i++)
         if (atomic_load(&h->worker[i].rank) >= wanted) {

@@ -42,6 +42,10 @@ static void print_head(struct progress *p, const tri_run *run, const char *model
         .threads = run_threads(run),
     };
     progress_begin(p, &head);
+    const struct strategies *s = &run->machine->compilation.strategies;
+    if (s->tuple_parts && !s->mesh.n)
+        fprintf(stderr, "trireme: without a mesh the tuples of the network (tri_shard) split "
+                "nothing; --mesh %lld (tri_mesh) splits it so\n", (long long)s->tuple_parts);
 }
 
 /* done: the steps that are done when its time begins. */

@@ -4,10 +4,6 @@
  * is the first that is free again. */
 #include "machine/machine.h"
 
-bool pipeline_serves(const struct pipeline *s, int number, int all, int track) {
-    return all < s->tracks ? track % all == number : number % s->tracks == track;
-}
-
 /* The track's first turn that nobody has claimed; null: none is left. */
 static const struct turn *next_turn(struct machine *m, const struct pipeline_claimer *c,
                                     int track) {

@@ -243,8 +243,6 @@ int machine_claim_leg(struct machine *m, const struct pipeline_claimer *c, int *
 bool machine_leg_is_ready(struct machine *m, const struct pipeline_claimer *c);
 /* How many legs of lanes are over. */
 int machine_legs_over(struct machine *m, uint32_t step);
-/* Whether a claimer serves the track. */
-bool pipeline_serves(const struct pipeline *s, int number, int all, int track);
 /* The program for this lane of phase k (0: count, 1: lane). */
 struct program *machine_lane_program(const struct machine *m, struct machine_thread *w, int k,
                                      int64_t lane);

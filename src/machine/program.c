@@ -27,7 +27,7 @@ static tri_status place_literals(struct program *p) {
         if (node_is(n, "constant"))
             convert_store(n->out->spec.type, host + at, 0, tri_attr_float(n, "value"));
         else if (!array_values(n, host + at))
-            status = base_fail(TRI_USAGE, "%s: its text must have %lld numbers", n->name,
+            status = base_fail(TRI_USAGE, "%s: its text must have %lld number(s)", n->name,
                                (long long)tri_shape_count(&n->out->spec.shape));
         p->value[n->out->id] = to + at;
         at += memory_bytes(n->out);

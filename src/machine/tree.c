@@ -270,9 +270,9 @@ tri_status tree_join(struct tree *const *t, int n) {
         tree_bind(t[i], NULL, NULL);
     }
     if (!status && (nodes > CLAIM_MOST_VALUE || slots_of(*t) > CLAIM_MOST_VALUE))
-        return base_fail(TRI_USAGE, "%d lanes in %d buckets are too many for steps of %d shape%s; "
+        return base_fail(TRI_USAGE, "%d lanes in %d buckets are too many for steps of %d shape(s); "
                          "use fewer --lanes, or fewer buckets", t[0]->shape.lanes,
-                         t[0]->buckets.n, n, n == 1 ? "" : "s");
+                         t[0]->buckets.n, n);
     return status;
 }
 

@@ -167,6 +167,7 @@ static void build(tri_graph *g, const char *name, const char *arguments) {
         graph_fail(g, TRI_FAILED, "out of memory for the model %s", name);
         return;
     }
+    tri_here(NULL, 0);
     builder(g, args);
     args_close(args);
     if (!model) g->spec = NULL; /* the name is a path */

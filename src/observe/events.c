@@ -76,7 +76,7 @@ static void report(const struct events *e, const char *event, const char *fmt, .
     struct log log;
     va_list arg;
     va_start(arg, fmt);
-    vsnprintf(text, sizeof text, fmt, arg);
+    base_format_list(text, sizeof text, fmt, arg);
     va_end(arg);
     fprintf(stderr, "trireme: --on-event, %s: the command %s\n", event, text);
     if (!e->log || log_open(&log, e->log, LOG_BUDGET)) return;

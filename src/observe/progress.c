@@ -29,17 +29,17 @@ void progress_resume(struct progress *p, const struct observed *o, int64_t shown
 
 void progress_begin(struct progress *p, const struct progress_head *h) {
     struct text line = {0};
-    text_add(&line, "%s: %lld parameters, %lld lane%s x ", h->model, (long long)h->parameters,
-             (long long)h->lanes, h->lanes == 1 ? "" : "s");
+    text_add(&line, "%s: %lld parameter(s), %lld lane(s) x ", h->model,
+             (long long)h->parameters, (long long)h->lanes);
     int64_t least = h->batch / h->lanes, most = (h->batch + h->lanes - 1) / h->lanes;
     text_add(&line, "%lld", (long long)least);
     if (most > least) text_add(&line, "-%lld", (long long)most);
     text_add(&line, " sample%s of %s, ", most == 1 ? "" : "s", h->data);
     if (h->seats > 1) text_add(&line, "mesh of %lld seats, ", (long long)h->seats);
-    if (h->stages) text_add(&line, "%d stage%s, ", h->stages, h->stages == 1 ? "" : "s");
+    if (h->stages) text_add(&line, "%d stage(s), ", h->stages);
     text_add(&line, "device %s, ", h->device);
     if (h->workers > 1) text_add(&line, "%d workers of ", h->workers);
-    text_add(&line, "%d thread%s", h->threads, h->threads == 1 ? "" : "s");
+    text_add(&line, "%d thread(s)", h->threads);
     if (!line.failed) fprintf(p->to, "%s\n", line.data);
     fflush(p->to);
     text_free(&line);

@@ -47,7 +47,7 @@ static bool read_values(const char *text, const tri_spec *spec, void *out) {
 static int infer(const tri_node *n, tri_spec *out) {
     out[0] = (tri_spec){(tri_type)tri_attr_int(n, "type"), tri_attr_list(n, "shape")};
     return read_values(tri_attr_text(n, "data"), &out[0], NULL) ||
-           tri_op_error(n, "data must be %lld numbers of type %s with commas between them",
+           tri_op_error(n, "data must be %lld number(s) of type %s with commas between them",
                         (long long)tri_shape_count(&out[0].shape), tri_type_name(out[0].type));
 }
 

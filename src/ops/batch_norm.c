@@ -12,7 +12,7 @@ static int infer(const tri_node *n, tri_spec *out) {
         return 0;
     int64_t groups = tri_attr_int(n, "groups");
     if (groups < 1 || groups > x->dim[0] || (n->graph->lanes == 1 && x->dim[0] % groups))
-        return tri_op_error(n, "groups is %lld; it must divide the %lld samples",
+        return tri_op_error(n, "groups is %lld; it must divide the %lld sample(s)",
                             (long long)groups, (long long)x->dim[0]);
     int64_t all = groups * n->graph->lanes;
     out[0] = *in_spec(n, 0);

@@ -36,7 +36,7 @@ bool norm_need_axes(const tri_node *n, int i) {
     int64_t axes = tri_attr_int(n, "axes");
     int rank = in_shape(n, i)->rank;
     return (axes >= 1 && axes <= rank) ||
-           tri_op_error(n, "axes is %lld; of %d dimensions it can be 1 to %d", (long long)axes,
+           tri_op_error(n, "axes is %lld; of %d dimension(s) it can be 1 to %d", (long long)axes,
                         rank, rank);
 }
 

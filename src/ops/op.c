@@ -81,7 +81,7 @@ bool op_need_type(const tri_node *n, int i, tri_type type) {
 
 bool op_need_rank(const tri_node *n, int i, int rank) {
     return in_shape(n, i)->rank == rank ||
-           tri_op_error(n, "input %d must have %d dimensions", i, rank);
+           tri_op_error(n, "input %d must have %d dimension(s)", i, rank);
 }
 
 bool op_need_same_shape(const tri_node *n, int i, int k) {
@@ -110,7 +110,7 @@ bool op_axis(const tri_node *n, const char *attr, int i, int *axis) {
     int rank = in_shape(n, i)->rank;
     *axis = (int)(a < 0 ? a + rank : a);
     return (a >= -rank && a < rank) ||
-           tri_op_error(n, "%s is %lld, but input %d has %d dimensions", attr, (long long)a, i,
+           tri_op_error(n, "%s is %lld, but input %d has %d dimension(s)", attr, (long long)a, i,
                         rank);
 }
 
@@ -210,7 +210,7 @@ bool op_need_axes(const tri_node *n, int rank) {
     tri_shape axes = tri_attr_list(n, "axes");
     for (int i = 0; i < axes.rank; i++)
         if (axes.dim[i] < 0 || axes.dim[i] >= rank)
-            return tri_op_error(n, "axes: %lld is not one of the %d dimensions",
+            return tri_op_error(n, "axes: %lld is not one of the %d dimension(s)",
                                 (long long)axes.dim[i], rank);
     return true;
 }
@@ -266,7 +266,7 @@ tri_shape op_reduce_axes(tri_tensor *x, tri_shape axes) {
     for (int i = 0; i < axes.rank && i < TRI_MAX_RANK; i++) {
         if (axes.dim[i] < 0) axes.dim[i] += rank;
         if (x && (axes.dim[i] < 0 || axes.dim[i] >= rank))
-            graph_mistake(x->node->graph, "%s has %d dimensions; axis %lld is not one",
+            graph_mistake(x->node->graph, "%s has %d dimension(s); axis %lld is not one",
                           tri_name_of(x), rank, (long long)axes.dim[i]);
     }
     return axes;

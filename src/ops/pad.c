@@ -7,7 +7,7 @@ static int infer(const tri_node *n, tri_spec *out) {
     out[0] = *in_spec(n, 0);
     tri_shape *y = &out[0].shape;
     if (before.rank != y->rank || after.rank != y->rank)
-        return tri_op_error(n, "before and after need one length for each of the %d dimensions",
+        return tri_op_error(n, "before and after need one length for each of the %d dimension(s)",
                             y->rank);
     for (int i = 0; i < y->rank; i++) {
         if (before.dim[i] < 0 || after.dim[i] < 0)

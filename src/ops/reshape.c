@@ -81,7 +81,7 @@ tri_tensor *tri_flatten(tri_tensor *x, int from_axis) {
     tri_shape shape = tri_shape_of(x);
     if (from_axis < 0) from_axis += shape.rank;
     if (x && (from_axis < 0 || from_axis >= shape.rank)) {
-        graph_mistake(x->node->graph, "tri_flatten: %s has %d dimensions; %d is not one",
+        graph_mistake(x->node->graph, "tri_flatten: %s has %d dimension(s); %d is not one",
                       tri_name_of(x), shape.rank, from_axis);
         return x->node->graph->poison;
     }

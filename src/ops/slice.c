@@ -8,8 +8,8 @@ static int infer(const tri_node *n, tri_spec *out) {
     if (!op_axis(n, "axis", 0, &axis)) return 0;
     int64_t length = in_shape(n, 0)->dim[axis];
     if (begin < 0 || begin >= end || end > length)
-        return tri_op_error(n, "[%lld, %lld) is not a part of dimension %d, which has %lld places",
-                            (long long)begin, (long long)end, axis, (long long)length);
+        return tri_op_error(n, "[%lld, %lld) is not a part of dimension %d, which has %lld "
+                            "place(s)", (long long)begin, (long long)end, axis, (long long)length);
     out[0] = *in_spec(n, 0);
     out[0].shape.dim[axis] = end - begin;
     return 1;

@@ -11,7 +11,7 @@ static int infer(const tri_node *n, tri_spec *out) {
         return tri_op_error(n, "%lld parts; it must be 1 to %d (tri_slice has no such limit)",
                             (long long)parts, TRI_MAX_OUTPUTS);
     if (length % parts)
-        return tri_op_error(n, "dimension %d has %lld places, which %lld equal parts do not give",
+        return tri_op_error(n, "dimension %d has %lld place(s), which %lld equal parts do not give",
                             axis, (long long)length, (long long)parts);
     for (int i = 0; i < parts; i++) {
         out[i] = *in_spec(n, 0);

@@ -14,7 +14,7 @@ static int infer(const tri_node *n, tri_spec *out) {
         out[0].shape.dim[i] = x->dim[from];
     }
     return (order.rank == x->rank && seen == (1u << x->rank) - 1) ||
-           tri_op_error(n, "order must name each of the %d dimensions once", x->rank);
+           tri_op_error(n, "order must name each of the %d dimension(s) once", x->rank);
 }
 
 static void gradient(const tri_node *n, tri_tensor *const *dy, tri_tensor **dx) {

@@ -91,9 +91,9 @@ static bool convolution(const tri_node *n, const tri_shape *x, const tri_shape *
                                "channels", (long long)w->groups, (long long)x->dim[1],
                             (long long)w->o);
     if (weight->dim[1] != x->dim[1] / w->groups)
-        return tri_op_error(n, "x has %lld channels in %lld group%s, so the weight must be "
+        return tri_op_error(n, "x has %lld channels in %lld group(s), so the weight must be "
                                "[%lld,%lld,...], not [%lld,%lld,...]",
-                            (long long)x->dim[1], (long long)w->groups, w->groups == 1 ? "" : "s",
+                            (long long)x->dim[1], (long long)w->groups,
                             (long long)w->o, (long long)(x->dim[1] / w->groups), (long long)w->o,
                             (long long)weight->dim[1]);
     return true;

@@ -300,7 +300,7 @@ bool factors_rebatch(const tri_node *n, struct split out, int64_t batch, tri_gra
         int64_t *d = &attrs[i].list.dim[out.dim];
         if (*d % from) {
             graph_fail(to, TRI_USAGE, "%s: dimension %d of its shape, %lld, is not a multiple of "
-                       "the batch %lld: it cannot be made for %lld samples", n->name, out.dim,
+                       "the batch %lld: it cannot be made for %lld sample(s)", n->name, out.dim,
                        (long long)*d, (long long)from, (long long)batch);
             return false;
         }

@@ -72,6 +72,11 @@ static void describe(const struct option_row *row, bool briefly, struct text *ou
     }
 }
 
+void options_item(const char *name, const char *argument, const char *help, struct text *out) {
+    const struct option_row row = {.flag = name, .argument = argument, .help = help};
+    describe(&row, false, out);
+}
+
 void options_paragraph(const char *help, struct text *out) {
     text_add(out, "\n");
     wrap(help, help + strlen(help), 0, 0, out);

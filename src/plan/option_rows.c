@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 /* ---- setters ---- */
 
 const char *option_count(void *at, const char *value) { /* int64_t */
@@ -503,14 +505,17 @@ int option_choice(const char *flag, const char *value) {
 /* "--conv (tri_options.conv) is "x"; it can be auto or direct" */
 static tri_status no_word(const struct option_row *row, const char *value) {
     struct text words = {0};
+    struct nearest near = {.wanted = value};
     char name[32];
     base_format(name, sizeof name, "%s", row->flag + 2);
     for (char *p = name; *p; p++)
         if (*p == '-') *p = '_';
-    for (const char *const *w = row->words; *w; w++)
+    for (const char *const *w = row->words; *w; w++) {
         text_add(&words, "%s%s", w == row->words ? "" : w[1] ? ", " : " or ", *w);
-    base_fail(TRI_USAGE, "%s (tri_options.%s) is \"%s\"; it can be %s", row->flag, name, value,
-              words.data ? words.data : "");
+        nearest_offer(&near, *w);
+    }
+    base_fail(TRI_USAGE, "%s (tri_options.%s) is \"%s\"; it can be %s%s", row->flag, name, value,
+              words.data ? words.data : "", nearest_meant(&near));
     text_free(&words);
     return TRI_USAGE;
 }

@@ -111,6 +111,8 @@ tri_status options_describe(const struct option_row *const tables[], unsigned us
                             const char *topic, struct text *out);
 /* An empty line, then the text in lines of the same width. */
 void options_paragraph(const char *help, struct text *out);
+/* A name with an argument (nullable) and its explanation, as an option's. */
+void options_item(const char *name, const char *argument, const char *help, struct text *out);
 
 /* Setters, with the type that `at` points to. Texts are not copied. */
 const char *option_text(void *at, const char *value);     /* const char *; not empty */

@@ -134,13 +134,13 @@ static tri_status settle_lanes(struct compilation *c) {
     const tri_options *o = c->options;
     int64_t batch = o->batch ? o->batch : c->model->batch;
     if (o->lanes < 0 || o->lanes > batch)
-        return base_fail(TRI_USAGE, "%lld lanes for a batch of %lld: there can be 1 to %lld",
+        return base_fail(TRI_USAGE, "%lld lane(s) for a batch of %lld: there can be 1 to %lld",
                          (long long)o->lanes, (long long)batch, (long long)batch);
     c->lanes = o->forward ? 1 : o->lanes;
     /* A graph that was read from a dump may state its number of groups of statistics. */
     int64_t groups = o->forward ? 1 : c->lanes > 1 ? c->lanes : c->model->lanes;
     if (groups > batch)
-        return base_fail(TRI_USAGE, "the graph's text says that it has %lld lanes; a batch of "
+        return base_fail(TRI_USAGE, "the graph's text says that it has %lld lane(s); a batch of "
                          "%lld has too few samples", (long long)groups, (long long)batch);
     c->whole = for_lanes(c->model, batch, groups, o->forward);
     if (!c->whole || c->lanes) return c->whole ? TRI_OK : base_last();

@@ -102,7 +102,7 @@ static int side_by_side(const struct pipeline_wish *w, int tracks) {
 }
 
 tri_status pipeline_make(const struct pipeline_wish *w, const struct legs *l, struct pipeline *s) {
-    *s = (struct pipeline){.lanes = w->lanes};
+    *s = (struct pipeline){.wish = *w, .lanes = w->lanes};
     tri_status status = pipeline_tracks(w, l->stages, &s->tracks);
     if (status) return status;
     s->side_by_side = side_by_side(w, s->tracks);
@@ -121,6 +121,10 @@ tri_status pipeline_make(const struct pipeline_wish *w, const struct legs *l, st
 void pipeline_free(struct pipeline *s) {
     free(s->turn);
     *s = (struct pipeline){0};
+}
+
+bool pipeline_serves(const struct pipeline *s, int number, int all, int track) {
+    return all < s->tracks ? track % all == number : number % s->tracks == track;
 }
 
 /* ---- in virtual time ---- */

@@ -15,18 +15,19 @@ struct turn {
     int leg, lane;
 };
 
-struct pipeline {
-    int tracks, lanes, per_track; /* per_track: turns */
-    int side_by_side;             /* lanes that a track computes at the same time, if it has so many
-                                   * workers */
-    struct turn *turn;            /* track by track */
-};
-
 struct pipeline_wish {
     enum pipeline_kind kind;
     int chunks;  /* stages per track; 0: 1, or of interleaved 2 */
     int lanes;
     int workers; /* that compute legs at the same time; 0: 1 */
+};
+
+struct pipeline {
+    struct pipeline_wish wish;    /* that it was made for */
+    int tracks, lanes, per_track; /* per_track: turns */
+    int side_by_side;             /* lanes that a track computes at the same time, if it has so many
+                                   * workers */
+    struct turn *turn;            /* track by track */
 };
 
 /* Whether the stages have legs of weights under the schedule. */
@@ -39,6 +40,9 @@ void pipeline_free(struct pipeline *s);
 static inline const struct turn *pipeline_turn(const struct pipeline *s, int track, int i) {
     return &s->turn[track * s->per_track + i];
 }
+
+/* Whether claimer `number` of `all` (workers, replicas or threads) serves the track. */
+bool pipeline_serves(const struct pipeline *s, int number, int all, int track);
 
 /* The leg of the same lane that must be done before this one; -1: none. */
 int pipeline_before(const struct legs *l, int leg);

@@ -60,7 +60,7 @@ static tri_status fail_line(const struct reader *r, const char *fmt, ...) {
     char what[512];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
+    base_format_list(what, sizeof what, fmt, args);
     va_end(args);
     return base_fail(TRI_USAGE, "%s:%d: %s", r->p->name, r->number, what);
 }
@@ -212,7 +212,7 @@ static tri_status check_lanes(struct reader *r) {
     int64_t n = plan_number(r->p, PLAN_LANES), batch = plan_number(r->p, PLAN_BATCH);
     if (!batch || n <= batch) return TRI_OK;
     r->number = lanes->number;
-    return fail_line(r, "%lld lanes for a batch of %lld: there can be 1 to %lld", (long long)n,
+    return fail_line(r, "%lld lane(s) for a batch of %lld: there can be 1 to %lld", (long long)n,
                      (long long)batch, (long long)batch);
 }
 

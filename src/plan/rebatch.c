@@ -212,9 +212,9 @@ tri_status rebatch_check_groups(const tri_graph *g) {
         if (!op->group_values || !tri_attr_int(n, "training")) continue;
         int64_t groups = tri_attr_int(n, "groups") * g->lanes, values = op->group_values(n);
         if (values < 2)
-            tri_op_error(n, "%lld samples in %lld groups (%lld lanes) leave %lld values for a "
-                         "channel's variance, which training needs; at least 2 are needed: more "
-                         "samples, or fewer lanes or groups", (long long)tri_dim(n->in[0], 0),
+            tri_op_error(n, "%lld sample(s) in %lld group(s) (%lld lane(s)) leave %lld value(s) "
+                         "for a channel's variance, which training needs; at least 2 are needed: "
+                         "more samples, or fewer lanes or groups", (long long)tri_dim(n->in[0], 0),
                          (long long)groups, (long long)g->lanes, (long long)values);
     }
     return tri_graph_status(g);

@@ -209,7 +209,7 @@ static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const 
     int nodes = 0;
     for (size_t i = 0; i < forward; i++) nodes += computes(g->node[i]);
     if (stages > nodes)
-        return base_fail(TRI_USAGE, "--stages %d: the network has only %d operators that "
+        return base_fail(TRI_USAGE, "--stages %d: the network has only %d operator(s) that "
                          "compute, and each stage needs one", stages, nodes);
     double *work = find_work(g, forward, of, t), *crossing = calloc(forward + 1, sizeof *crossing);
     bool ok = work && crossing;

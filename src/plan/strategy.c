@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/option_rows.h"
+#include "plan/ready.h"
 #include "plan/strategy_inside.h"
 
 /* A node of the model to which some strategy applies. */
@@ -33,6 +34,7 @@ struct making {
     size_t n_tuples, tuples_capacity;
     bool used[MESH_MOST_AXES];
     bool numbered; /* the mesh is a number of seats */
+    bool tries;    /* whether a ready strategy fits */
     bool *backward; /* by node: it depends on gradients, as an update does */
 };
 
@@ -117,6 +119,17 @@ void strategy_offer(struct nearest *near, const char *name, bool pieces, bool sc
     nearest_offer(near, begin);
 }
 
+/* What a tensor's name has after the part that the pattern matches, ".weight"; null: it matches
+ * none. */
+static const char *rest_of(const char *name, const char *pattern) {
+    char begin[512];
+    for (const char *p = name; (p = strchr(p, '.')); p++) {
+        base_format(begin, sizeof begin, "%.*s", (int)(p - name), name);
+        if (!fnmatch(pattern, begin, 0)) return p;
+    }
+    return NULL;
+}
+
 tri_status strategy_unmatched(const struct strategy_line *l, const tri_graph *g,
                               const bool *backward) {
     bool layout = l->kind == SETTING_LAYOUT, wild = strpbrk(l->pattern, "*?[");
@@ -129,6 +142,10 @@ tri_status strategy_unmatched(const struct strategy_line *l, const tri_graph *g,
     struct nearest near = {.wanted = wanted, .before = before, .after = "\""};
     for (size_t i = 0; i < g->n_nodes && !strpbrk(wanted, "*?["); i++) {
         const tri_node *n = g->node[i];
+        const char *rest = layout ? rest_of(tri_name_of(n->out), l->pattern) : NULL;
+        if (rest)
+            return strategy_fail(l, "no tensor matches \"%s\"; do you mean \"%s%s\"?", l->pattern,
+                                 l->pattern, rest);
         if (layout || (n->n_in && !(backward && backward[i])))
             strategy_offer(&near, layout ? tri_name_of(n->out) : n->name, wild, !layout);
     }
@@ -222,6 +239,10 @@ static tri_status read_tuples(struct making *k, struct strategy_line *l) {
     tri_status status = ARRAY_GROW(k->tuples, k->n_tuples, k->tuples_capacity)
                             ? tuples_read(l, &k->s->mesh, n, &f, &k->tuples[k->n_tuples])
                             : base_no_memory("tuples");
+    int64_t parts = 1;
+    for (int i = 0; i < k->tuples[k->n_tuples].n && !status; i++)
+        parts *= k->tuples[k->n_tuples].part[i].count;
+    if (!status && parts > k->s->tuple_parts) k->s->tuple_parts = parts;
     k->n_tuples += !status;
     factors_free(&f);
     return status;
@@ -285,8 +306,8 @@ static tri_status too_small(const struct mesh *m, const tri_node *n, const struc
         strategy_legal(n, f, seats, &why);
     }
     tri_status status = strategy_fail_at(
-        &l, m, n, "its factor %s has %lld place%s%s, which %s", factor_name(n, f, ask->factor),
-        (long long)extent, extent == 1 ? "" : "s", lane ? " in a lane" : "",
+        &l, m, n, "its factor %s has %lld place(s)%s, which %s", factor_name(n, f, ask->factor),
+        (long long)extent, lane ? " in a lane" : "",
         why.data ? why.data : "");
     text_free(&why);
     return status;
@@ -435,11 +456,17 @@ static tri_status check_used(const struct making *k) {
     for (int i = 0; i < m->n; i++) {
         if (k->used[i] || k->n_tuples || k->s->unset == UNSET_BATCH) continue;
         struct text mesh = {0};
+        const int64_t seats = m->axis[i].size;
+        const char *fits = m->n > 1 || k->tries ? NULL : strategies_fitting(k->g, k->o, seats);
+        char use[128] = "";
+        if (fits)
+            base_format(use, sizeof use, "; --mesh model=%lld --strategy %s fits it",
+                        (long long)seats, fits);
         mesh_print(m, &mesh);
         base_fail(TRI_USAGE, "nothing uses the axis %s of the mesh %s: no strategy or layout %s it "
                   "for an operator of this network (tri_strategy, tri_layout, --strategy; or "
-                  "--unset batch)%s", m->axis[i].name, mesh.data ? mesh.data : "",
-                  maybe ? "that fits, also after `maybe`, splits" : "names",
+                  "--unset batch)%s%s", m->axis[i].name, mesh.data ? mesh.data : "",
+                  maybe ? "that fits, also after `maybe`, splits" : "names", use,
                   k->numbered ? "; a mesh that is a number is for the tuples of tri_shard" : "");
         text_free(&mesh);
         return TRI_USAGE;
@@ -474,9 +501,10 @@ static tri_status make(struct making *k) {
     return status;
 }
 
-tri_status strategies_make(const tri_graph *model, const tri_options *o, struct strategies *out) {
+static tri_status make_all(const tri_graph *model, const tri_options *o, bool tries,
+                           struct strategies *out) {
     *out = (struct strategies){.unset = UNSET_FOLLOW};
-    struct making k = {.s = out, .g = model, .o = o, .lines = {.arena = &out->arena}};
+    struct making k = {.s = out, .g = model, .o = o, .lines.arena = &out->arena, .tries = tries};
     k.backward = calloc(model->n_nodes + 1, sizeof *k.backward);
     if (k.backward) graph_mark_backward(model, k.backward);
     tri_status status = k.backward ? make(&k) : base_no_memory("strategies");
@@ -486,6 +514,26 @@ tri_status strategies_make(const tri_graph *model, const tri_options *o, struct 
     free(k.backward);
     if (status) strategies_free(out);
     return status;
+}
+
+tri_status strategies_make(const tri_graph *model, const tri_options *o, struct strategies *out) {
+    return make_all(model, o, false, out);
+}
+
+const char *strategies_fitting(const tri_graph *model, const tri_options *o, int64_t seats) {
+    char mesh[32];
+    tri_options with = *o;
+    struct strategies s;
+    base_format(mesh, sizeof mesh, "model=%lld", (long long)seats);
+    with.mesh = model->mesh.n ? NULL : mesh;
+    with.plan = with.parallel = NULL;
+    for (const struct strategy_ready *r = strategies_ready; r->name; r++) {
+        with.strategy = r->name;
+        if (make_all(model, &with, true, &s)) continue;
+        strategies_free(&s);
+        return r->name;
+    }
+    return NULL;
 }
 
 void strategies_free(struct strategies *s) {

@@ -24,6 +24,7 @@ struct ask {
 struct strategies {
     struct mesh mesh; /* n is 0: no mesh */
     enum unset unset;
+    int64_t tuple_parts; /* the most that tuples ask for; 0: there are none */
     struct strategy_node *node; /* by name */
     size_t n_nodes, node_capacity;
     struct strategy_layout *layout; /* later ones win */
@@ -36,6 +37,8 @@ struct strategies {
  * errors. Needs no strategies_free after a failure. */
 tri_status strategies_make(const tri_graph *model, const tri_options *o, struct strategies *out);
 void strategies_free(struct strategies *s);
+/* A ready strategy that splits something of the network over --mesh model=SEATS; null: none. */
+const char *strategies_fitting(const tri_graph *model, const tri_options *o, int64_t seats);
 /* The same checks alone. */
 tri_status strategies_check(const tri_graph *model, const tri_options *o);
 

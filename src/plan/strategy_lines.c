@@ -17,7 +17,7 @@ tri_status strategy_fail(const struct strategy_line *l, const char *fmt, ...) {
     char what[1024];
     va_list args;
     va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
+    base_format_list(what, sizeof what, fmt, args);
     va_end(args);
     return base_fail(TRI_USAGE, "%s: %s", l->from, what);
 }
@@ -28,7 +28,7 @@ tri_status strategy_fail_at(const struct strategy_line *l, const struct mesh *m,
     struct text node = {0}, mesh = {0};
     va_list args;
     va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
+    base_format_list(what, sizeof what, fmt, args);
     va_end(args);
     node_describe(n, &node);
     mesh_print(m, &mesh);
@@ -183,10 +183,13 @@ static tri_status no_axis(const struct strategy_line *l, const struct mesh *m, c
     for (int i = 0; i < m->n; i++) nearest_offer(&near, m->axis[i].name);
     mesh_print(m, &mesh);
     bool numbered = *m->axis[0].name >= '0' && *m->axis[0].name <= '9';
+    char use[128] = "";
+    if (numbered)
+        base_format(use, sizeof use, "; use --mesh %s=%lld (tri_mesh)", name,
+                    (long long)mesh_seats(m));
     tri_status status =
         strategy_fail(l, "the mesh %s has no axis \"%s\"%s%s", mesh.data ? mesh.data : "", name,
-                      nearest_meant(&near),
-                      numbered ? "; write a mesh whose axes have names as model=2" : "");
+                      nearest_meant(&near), use);
     text_free(&mesh);
     return status;
 }

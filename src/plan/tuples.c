@@ -124,7 +124,7 @@ static tri_status add_count(struct tuples *t, const struct mesh *m, const struct
     if (f->extent[factor] && f->extent[factor] < length) length = f->extent[factor];
     strategy_legal(t->node, f, count, &legal);
     if (length < count)
-        status = strategy_fail_at(t->line, m, t->node, "%lld parts of dimension %d of %s %d are "
+        status = strategy_fail_at(t->line, m, t->node, "%lld part(s) of dimension %d of %s %d are "
                                   "too many; it can have 1 to %lld", (long long)count, w.dim,
                                   w.what, w.operand, (long long)length);
     else if (count > 1 && !strategy_can_split(t->node, f, factor))
@@ -150,7 +150,7 @@ static tri_status add_tuple(struct tuples *t, const struct mesh *m, const struct
     const tri_shape *s = &t->node->in[input]->spec.shape;
     tri_status status = TRI_OK;
     if (tuple->n != s->rank)
-        return strategy_fail_at(t->line, m, t->node, "input %d has %d dimensions, so its tuple "
+        return strategy_fail_at(t->line, m, t->node, "input %d has %d dimension(s), so its tuple "
                                 "needs %d numbers, not %d", input, s->rank, s->rank, tuple->n);
     for (int d = 0; d < s->rank && !status; d++) {
         struct where w = {"input", input, d};
@@ -168,7 +168,7 @@ static tri_status add_output(struct tuples *t, const struct mesh *m, const struc
     const tri_shape *s = &t->node->out[output].spec.shape;
     tri_status status = TRI_OK;
     if (tuple->n != s->rank)
-        return strategy_fail_at(t->line, m, t->node, "output %d has %d dimensions, so its tuple "
+        return strategy_fail_at(t->line, m, t->node, "output %d has %d dimension(s), so its tuple "
                                 "needs %d numbers, not %d", output, s->rank, s->rank, tuple->n);
     for (int d = 0; d < s->rank && !status; d++) {
         uint8_t factor = main_factor(f, &f->out[output].dim[d]);
@@ -211,12 +211,11 @@ tri_status tuples_read(const struct strategy_line *l, const struct mesh *m, cons
     *out = (struct tuples){.line = l, .node = n};
     tri_status status = read_text(&r, in, n->n_in, &n_in, result, n->n_out, &n_out);
     if (!status && n_in != n->n_in)
-        status = strategy_fail_at(l, m, n, "it has %d input%s, so it needs %d tuple%s, not %d",
-                                  n->n_in, n->n_in == 1 ? "" : "s", n->n_in,
-                                  n->n_in == 1 ? "" : "s", n_in);
+        status = strategy_fail_at(l, m, n, "it has %d input(s), so it needs %d tuple(s), not %d",
+                                  n->n_in, n->n_in, n_in);
     if (!status && n_out > n->n_out)
-        status = strategy_fail_at(l, m, n, "it has %d output%s, but there are %d tuples after ->",
-                                  n->n_out, n->n_out == 1 ? "" : "s", n_out);
+        status = strategy_fail_at(l, m, n, "it has %d output(s), but there are %d tuples after ->",
+                                  n->n_out, n_out);
     for (int i = 0; i < n->n_in && !status; i++) status = add_tuple(out, m, f, &in[i], i);
     for (int i = 0; i < n_out && !status; i++) status = add_output(out, m, f, &result[i], i);
     out->n_outputs = n_out;
@@ -255,7 +254,7 @@ static tri_status no_refinement(struct mark a, struct mark b, int64_t seats) {
     describe(a.by, &first);
     describe(b.by, &second);
     base_fail(TRI_USAGE, "no mesh of %lld seats suits the tuples of both %s and %s: one begins "
-              "with %lld parts, the other with %lld, and neither number divides the other; give "
+              "with %lld part(s), the other with %lld, and neither number divides the other; give "
               "them the same order of parts", (long long)seats, first.data ? first.data : "",
               second.data ? second.data : "", (long long)a.at, (long long)b.at);
     text_free(&first);
@@ -264,8 +263,8 @@ static tri_status no_refinement(struct mark a, struct mark b, int64_t seats) {
 }
 
 static tri_status no_axis_there(struct mark b, const struct mesh *m) {
-    return strategy_fail_at(b.by->line, m, b.by->node, "its tuples begin with %lld parts, but the "
-                            "first axes of the mesh do not make so many; write tuples whose "
+    return strategy_fail_at(b.by->line, m, b.by->node, "its tuples begin with %lld part(s), but "
+                            "the first axes of the mesh do not make so many; write tuples whose "
                             "numbers are products of axes that follow one another",
                             (long long)b.at);
 }
@@ -335,7 +334,7 @@ static tri_status refuse_output(const struct tuples *t, const struct mesh *m, in
     if (here > 1) base_format(more, sizeof more, " or %lld", (long long)here);
     if (with_sum)
         base_format(sum, sizeof sum, " or %lld (with the parts of the sum)", (long long)with_sum);
-    return strategy_fail_at(t->line, m, t->node, "%lld parts of dimension %d of output %d; its "
+    return strategy_fail_at(t->line, m, t->node, "%lld part(s) of dimension %d of output %d; its "
                             "inputs allow 1 (whole)%s%s", (long long)t->output[k][d], d, k, more,
                             sum);
 }

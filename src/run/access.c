@@ -169,10 +169,11 @@ tri_status tri_result_line(const tri_run *run, char *text, size_t bytes) {
     if (run->done < run->total && tri_run_status(run)) return run->status;
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
-    const struct policy_state *is = &run->policy->is;
-    if (is->best_step)
-        base_format(best, sizeof best, " best_%s=%.9g best_step=%lld", run->policy->of, is->best,
-                    (long long)is->best_step);
+    double value;
+    const int64_t best_step = policy_best(run->policy, run, &value);
+    if (best_step)
+        base_format(best, sizeof best, " best_%s=%.9g best_step=%lld", run->policy->of, value,
+                    (long long)best_step);
     int n = base_format(text, bytes, "done steps=%lld loss=%.9g weights=sha256:%s state=sha256:%s"
                         "%s seconds=%.3f", (long long)run->done, last_loss(run), weights, state,
                         best, base_seconds() - run->record->begin);
@@ -236,14 +237,13 @@ static tri_status check_differences(const char *path, const struct import *in, b
     const char *reason = in->reason.data ? in->reason.data : "";
     if (!in->n_wrong) return TRI_OK;
     if (!partial)
-        return base_fail(TRI_FAILED, "%s does not fit the network: %s%zu difference%s%s (--partial "
-                         "takes what fits)", path, reason, in->n_wrong, in->n_wrong == 1 ? "" : "s",
-                         in->wrong.data);
+        return base_fail(TRI_FAILED, "%s does not fit the network: %s%zu difference(s)%s "
+                         "(--partial takes what fits)", path, reason, in->n_wrong, in->wrong.data);
     if (!in->taken)
-        return base_fail(TRI_FAILED, "%s has nothing that fits the network: %s%zu difference%s%s",
-                         path, reason, in->n_wrong, in->n_wrong == 1 ? "" : "s", in->wrong.data);
-    fprintf(stderr, "trireme: %s: %zu tensors fit and are taken%s\n", path, in->taken,
-            in->wrong.data);
+        return base_fail(TRI_FAILED, "%s has nothing that fits the network: %s%zu difference(s)%s",
+                         path, reason, in->n_wrong, in->wrong.data);
+    fprintf(stderr, "trireme: %s: %zu tensor%s taken%s\n", path, in->taken,
+            in->taken == 1 ? " fits and is" : "s fit and are", in->wrong.data);
     return TRI_OK;
 }
 

@@ -345,9 +345,9 @@ static double time_of_a_copy(const struct checkpointer *c, const struct store *s
 
 static void print_summary(const struct checkpointer *c, const tri_run *run) {
     struct text t = {0};
-    text_add(&t, "%d checkpoint%s of %.1f MiB in %s, the last of step %lld; each delayed a step by "
-             "%.1f ms, at least %.1f ms (a copy of as many bytes: %.1f ms)", c->times,
-             c->times == 1 ? "" : "s", (double)c->written / (1 << 20), run->options.ckpt,
+    text_add(&t, "%d checkpoint(s) of %.1f MiB in %s, the last of step %lld; each delayed a step "
+             "by %.1f ms, at least %.1f ms (a copy of as many bytes: %.1f ms)", c->times,
+             (double)c->written / (1 << 20), run->options.ckpt,
              (long long)c->kept, 1e3 * c->held_seconds / c->times, 1e3 * c->least_seconds,
              1e3 * time_of_a_copy(c, &run->store));
     if (c->wait_seconds > 1e-3 * c->times)
@@ -432,8 +432,9 @@ static tri_status resume(struct checkpointer *c, tri_run *run) {
                 (long long)run->total);
     else
         fprintf(stderr, "trireme: nothing is left to do: %s is of step %lld, and the run ends "
-                "after step %lld (--steps, --epochs)\n", folder, (long long)step,
-                (long long)run->total);
+                "after step %lld; the results are those of the checkpoint. More --steps (or "
+                "--epochs) than %lld would continue it\n", folder, (long long)step,
+                (long long)run->total, (long long)step);
     return TRI_OK;
 }
 

@@ -83,7 +83,7 @@ static tri_status plan_shape(tri_run *run, struct sampler_step kind) {
         base_format(which, sizeof which, " no longer than %lld",
                     (long long)run->model->shorter[kind.class - 1].length);
     bool last = kind.rows < run->executable->batch;
-    return base_fail(status, "a step of %lld samples%s%s: %s", (long long)kind.rows, which,
+    return base_fail(status, "a step of %lld sample(s)%s%s: %s", (long long)kind.rows, which,
                      last ? ", the last of an epoch (--tail keep)" : "", why);
 }
 

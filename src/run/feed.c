@@ -76,8 +76,8 @@ static tri_status compare_classes(const tri_data *data, int64_t below) {
         snprintf(first, sizeof first, " (sample %lld is of class %lld)", (long long)i,
                  (long long)data->about.label(data->user, i));
     long long classes = (long long)data->about.classes;
-    return base_fail(TRI_USAGE, "data %s has %lld classes, the network takes %lld: classes=%lld%s",
-                     data->name, classes, (long long)below, classes, first);
+    return base_fail(TRI_USAGE, "data %s has %lld class(es), the network takes %lld: "
+                     "classes=%lld%s", data->name, classes, (long long)below, classes, first);
 }
 
 /* Checked before training, as the first sample with a label that is too large may come late. */

@@ -66,7 +66,7 @@ static tri_status check_options(const tri_options *o) {
         return base_fail(TRI_USAGE, "data_threads is %lld; it must be from 1 to %d (0: as needed; "
                          "-1: none)", (long long)o->data_threads, LOADER_MOST_THREADS);
     if (o->steps && o->epochs > 1) /* 1 is the default */
-        return base_fail(TRI_USAGE, "both %lld steps and %lld epochs are asked for; give one",
+        return base_fail(TRI_USAGE, "both %lld step(s) and %lld epoch(s) are asked for; give one",
                          (long long)o->steps, (long long)o->epochs);
     if (!(o->max_time >= 0 && o->save_minutes >= 0))
         return base_fail(TRI_USAGE, "max_time and save_minutes (tri_options) must be at least 0");
@@ -158,7 +158,7 @@ static tri_status open_data(tri_run *run) {
     status = sampler_steps(&run->sampler, &steps);
     int64_t epochs = o->epochs ? o->epochs : 1;
     if (!status && epochs > INT64_MAX / (steps ? steps : 1))
-        return base_fail(TRI_USAGE, "%lld epochs of %lld steps are too many", (long long)epochs,
+        return base_fail(TRI_USAGE, "%lld epoch(s) of %lld step(s) are too many", (long long)epochs,
                          (long long)steps);
     run->total = o->steps ? o->steps : steps * epochs;
     return status;
@@ -459,7 +459,7 @@ tri_run *run_plan_with_data(tri_graph *g, const tri_options *o, const struct cre
 static void report_end(const tri_run *run) {
     char text[128];
     if (!run->events) return;
-    base_format(text, sizeof text, "%s after %lld of %lld steps",
+    base_format(text, sizeof text, "%s after %lld of %lld step(s)",
                 run->stopped ? "stopped" : "ended", (long long)run->done, (long long)run->total);
     const struct event end = {
         .name = "end",

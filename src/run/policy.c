@@ -169,6 +169,13 @@ void policy_publish(const struct policy *p, tri_run *run) {
     run->executor->set_policy(run);
 }
 
+int64_t policy_best(const struct policy *p, const tri_run *run, double *value) {
+    *value = p->is.best;
+    for (int i = 0; i < p->n && !p->is.best_step && p->here; i++)
+        if (!strcmp(p->name[i], p->of)) return *value = p->value[i], run->done;
+    return p->is.best_step;
+}
+
 bool policy_stops(const struct policy *p) {
     return p->patience && p->is.no_better >= p->patience;
 }

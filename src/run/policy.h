@@ -44,6 +44,8 @@ void policy_catch_up(struct policy *p, tri_run *run);
 /* Publishes the evaluation to other workers, so that none repeats it. If it is the best, this
  * follows its checkpoint. */
 void policy_publish(const struct policy *p, tri_run *run);
+/* The step of the best evaluation, or of the last one if none was due; 0: none. */
+int64_t policy_best(const struct policy *p, const tri_run *run, double *value);
 /* Whether the run ends, because no evaluation has been better for long. */
 bool policy_stops(const struct policy *p);
 /* "eval at step 120: loss 0.4711  top1 0.8120  (best)" */

@@ -173,7 +173,7 @@ static void compare_options(const struct checkpoint_state *s, const tri_run *run
     }
     struct text *r = &d->required;
     if (s->data_size != tri_data_size(run->data))
-        text_add(r, "%s%lld samples (this run has %lld)", r->size ? ", " : "",
+        text_add(r, "%s%lld sample(s) (this run has %lld)", r->size ? ", " : "",
                  (long long)s->data_size, (long long)tri_data_size(run->data));
     if (s->lanes != run_lanes(run) && graph_per_lane(run->model))
         text_add(r, "%s--lanes %lld (this run has %lld), which are part of the loss, as the "

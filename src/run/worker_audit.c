@@ -6,10 +6,12 @@
  * that computes a lane that another has published, never writes what an auditor reads. Which lanes
  * are audited depends on the step and the lane. With stages each leg of such a lane is audited for
  * itself, and what it reads is kept until then (machine/tree.c). */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host.h"
 #include "base/random.h"
 #include "run/worker_inside.h"
 
@@ -205,14 +207,15 @@ int worker_audit_claim(struct worker *c, int thread, int *leg) {
 static void differ(const struct worker *c, const struct tree_lane *l, int bucket,
                    const char *tensor) {
     const struct crew_head *h = c->head;
-    int other = maker_of(c, l->lane, bucket) / c->threads;
+    int maker = maker_of(c, l->lane, bucket);
     char text[sizeof h->course.failure], leg[LEG_TEXT + 1];
+    int theirs, ours = sched_getcpu();
+    host_thread(atomic_load(&h->thread[maker].tid), &theirs);
     snprintf(text, sizeof text,
              "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane "
              "%d%s, and %s differs: one of the two computes wrongly. No parameter has been changed "
              "by it",
-             (unsigned long long)c->step, other, atomic_load(&h->worker[other].core), c->place,
-             atomic_load(&h->worker[c->place].core), l->lane,
+             (unsigned long long)c->step, maker / c->threads, theirs, c->place, ours, l->lane,
              crew_name_leg(h, c->context[l->who.local].shared, leg), tensor);
     worker_fail(c, text);
 }

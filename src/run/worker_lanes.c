@@ -79,11 +79,10 @@ static bool is_lost(const struct worker *c, const struct thread_context *me) {
                       me->lane);
 }
 
-/* Uses the whole team if there are programs for one lane at a time only. */
-static bool compute(struct worker *c, struct thread_context *me, struct tree_lane *l,
-                    struct program_step *step) {
+/* team: null if there are programs for several lanes at a time. */
+static bool compute_with(struct worker *c, struct thread_context *me, struct team *team,
+                         struct tree_lane *l, struct program_step *step) {
     struct machine *m = c->run->machine;
-    struct team *team = m->n_threads > 1 ? NULL : worker_team(c, m->lanes);
     struct program *p = l->p;
     bool together = me->k == 1 && m->members > 1;
     step->sample = lane_first(m->batch, m->lanes, l->lane);
@@ -103,6 +102,22 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
     }
     p->before = NULL;
     if (done && me->k == 1 && machine_bytes(m, REGION_ROWS)) write_rows(c, me, p, l->lane);
+    return done;
+}
+
+/* Adds the lane's time to all threads that compute it. Members of a replica add their own. */
+static bool compute(struct worker *c, struct thread_context *me, struct tree_lane *l,
+                    struct program_step *step, int64_t began) {
+    struct machine *m = c->run->machine;
+    struct team *team = m->n_threads > 1 ? NULL : worker_team(c, m->lanes);
+    struct thread_context *end = me + (team && m->members == 1 ? c->threads : 1);
+    for (struct thread_context *t = me; t < end; t++) atomic_store(&t->shared->lane_began, began);
+    bool done = compute_with(c, me, team, l, step);
+    for (struct thread_context *t = me; t < end; t++) {
+        worker_spend(&t->shared->compute, began + l->closing + me->waited);
+        if (t > me) atomic_store(&t->shared->lane_began, 0);
+    }
+    worker_spend(&me->shared->reduce, base_now() - l->closing);
     return done;
 }
 
@@ -139,13 +154,14 @@ static void audit(struct worker_stage *s, const struct tree_thread *who, int leg
     struct tree_lane l = lane_of(s, who, leg, lane);
     s->context->audits = l.audits = true;
     CHECK(tree_begin(&l));
-    if (compute(s->c, s->context, &l, &s->step)) {
+    if (compute(s->c, s->context, &l, &s->step, base_now())) {
         tree_end(&l, false);
     } else {
         worker_audit_drop(s->c, &l);
         if (!s->c->leaves_slots) tree_drop(&l, false);
     }
     s->context->audits = false;
+    atomic_store(&s->context->shared->lane_began, 0);
 }
 
 /* again: the lane is another thread's, which is slow with it. */
@@ -165,10 +181,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         crew_notify(c->head);
         return;
     }
-    atomic_store(&me->shared->lane_began, began);
-    bool done = compute(c, me, &l, &s->step);
-    worker_spend(&me->shared->compute, began + l.closing + me->waited);
-    worker_spend(&me->shared->reduce, base_now() - l.closing);
+    bool done = compute(c, me, &l, &s->step, began);
     if (done) {
         int64_t took = base_now() - began - l.closing;
         if (s->k == 1 && !legs) learn(&me->shared->lane_time, took);
@@ -376,6 +389,7 @@ void worker_run_lanes(void *arg, int thread) {
         if (!defers && tree_has_orphan(t, who.step)) {
             worker_note(s.context, CREW_AT_SUM, -1, -1);
             if (tree_orphan(t, &who, &s.step)) crew_notify(c->head);
+            worker_spend(&s.context->shared->reduce, s.context->began);
         } else if (!defers && (lane = claim_lane(&s, &who, &leg)) >= 0) {
             if (!atomic_load(&worker_self(c)->first_claimed))
                 atomic_store(&worker_self(c)->first_claimed, base_now());

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/worker_log.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,7 +57,7 @@ void worker_log_join(struct worker *c) {
     if (log_open(&l->log, path, LOG_BUDGET)) return;
     log_event(&l->log, LOG_INFO, "join",
               "worker=%d step=%lld pid=%d rank=%d threads=%d core=%d memory=%lld", c->place,
-              step_of(c), (int)getpid(), l->rank, c->threads, atomic_load(&worker_self(c)->core),
+              step_of(c), (int)getpid(), l->rank, c->threads, sched_getcpu(),
               (long long)budget_limit(0, 0, &whose));
 }
 

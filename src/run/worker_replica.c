@@ -225,6 +225,7 @@ static void play(void *order, int thread) {
     t->me->name = c->current->first_name[2 + o->size];
     t->me->k = 1;
     t->me->leg = o->task.leg;
+    if (thread) atomic_store(&t->me->shared->lane_began, began);
     for (int i = 0; i < o->roles; i++)
         for (int k = 0; k < c->threads; k++)
             if (o->alone || k == thread)
@@ -242,8 +243,10 @@ static void play(void *order, int thread) {
         atomic_store(&o->failed, true);
         wait_wake(&g->queue);
     }
-    if (thread) worker_spend(&t->me->shared->compute, began + t->me->waited);
-    if (thread) worker_rest(t->me);
+    if (!thread) return;
+    worker_spend(&t->me->shared->compute, began + t->me->waited);
+    atomic_store(&t->me->shared->lane_began, 0);
+    worker_rest(t->me);
 }
 
 /* Binds what is in memory when the leg begins. */
@@ -396,6 +399,7 @@ static void follow(struct worker_stage *s, uint64_t order) {
     me->lane = o.task.lane;
     me->leg = o.task.leg;
     me->waited = 0;
+    atomic_store(&me->shared->lane_began, began);
     bool done = work(&o, s->step.fault);
     if (!done && s->step.fault->failed && !worker_over(c)) {
         atomic_store(&me->shared->failed_lane, -1); /* the captain keeps that of the lowest lane */
@@ -404,6 +408,8 @@ static void follow(struct worker_stage *s, uint64_t order) {
     if (!done) group_give_up(&c->group, order);
     group_end(&c->group, c->place);
     worker_spend(&me->shared->compute, began + me->waited);
+    atomic_store(&me->shared->lane_began, 0);
+    if (done) atomic_fetch_add_explicit(&me->shared->lanes_done, 1, memory_order_relaxed);
 }
 
 bool worker_follow(struct worker_stage *s) {

@@ -161,6 +161,8 @@ static void describe(struct worker *c, const tri_run *run) {
     l->store_bytes = c->bytes;
     l->lanes = (int)m->lanes;
     if (m->compilation.stages) l->legs = m->compilation.legs;
+    l->schedule = m->pipeline.wish;
+    l->claimers = m->n_threads > 1 ? c->threads : 1;
     l->seats = m->members > 1 ? (int)mesh_seats(&m->compilation.strategies.mesh) : 0;
     l->batch = m->batch;
     describe_trees(c, run);
@@ -332,10 +334,10 @@ static void warn_idle(const struct worker *c, const struct machine *m) {
 static void warn_waiting(const struct worker *c, const struct machine *m) {
     const double waits = m->compilation.stages ? pipeline_idle(&m->pipeline, &m->times) : 0;
     if (waits > 0 && worker_size(c) > 1)
-        fprintf(stderr, "trireme: in a pipeline of %d stages and %lld lanes, workers wait for "
+        fprintf(stderr, "trireme: in a pipeline of %d stages and %lld lane%s, workers wait for "
                 "about %.0f %% of the time; lanes alone (--stages 1) give the same bits without "
                 "that\n",
-                m->compilation.stages, (long long)m->lanes, 100 * waits);
+                m->compilation.stages, (long long)m->lanes, m->lanes == 1 ? "" : "s", 100 * waits);
 }
 
 /* Another replica makes the audits. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/math.h"
+#include "base/nearest.h"
 #include "train/settings.h"
 #include "train/train.h"
 
@@ -35,9 +36,13 @@ static const struct {
 } kinds[] = {{"constant", constant}, {"step", step}, {"poly", polynomial}, {"cosine", cosine}};
 
 static tri_status bad(const char *text) {
+    char name[32];
+    base_format(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    struct nearest near = {.wanted = name};
+    for (size_t i = 0; i < COUNT(kinds); i++) nearest_offer(&near, kinds[i].name);
     return base_fail(TRI_USAGE, "schedule \"%s\" is not one of: constant, step:every=N,factor=X, "
                      "poly:power=X,end=X, cosine:end=X; each with warmup=N (end is a share of the "
-                     "base rate)", text);
+                     "base rate)%s", text, strcmp(near.name, name) ? nearest_meant(&near) : "");
 }
 
 tri_status schedule_parse(const char *text, struct schedule *s) {

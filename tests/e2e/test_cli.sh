@@ -345,6 +345,10 @@ mistake 'one more does not' 2 'err:does not fit: 20[0-9] of 200 MiB, --memory-li
     train mlp --batch "$((batch + 1))" --lanes 4 --memory-limit 200M
 mistake 'bench with too many threads' 2 'err:at most 512 threads in all' \
     bench linear -n 1 --threads-per-worker 4294967297 --steps 10
+mistake 'fewer at most than at the start' 2 'err:--most 1 is less than -n 2' \
+    train linear -n 2 --most 1
+mistake 'a large --most' 2 'err:500 workers (--most) and --spares 0: there can be 1 to 128' \
+    train linear -n 2 --most 500
 mistake 'as many threads of two workers' 2 'err:must be at most 512 threads in all' \
     bench linear -n 2 --threads-per-worker 5000000000 --steps 10
 mistake 'a number of threads that is too large' 2 'err:a whole number that is not so large' \
@@ -546,6 +550,25 @@ mistake 'eval without weights' 2 'err:eval lacks --load FILE' eval linear
 mistake 'eval without data' 2 'err:eval lacks --data SPEC' eval $small --load w.safetensors
 mistake 'eval of a label out of range' 2 'err:of class 12' \
     eval $small --load w.safetensors --data idx:wrong
+# Nobody reads: as other programs, killed by SIGPIPE, or if that is ignored, one line and 1.
+cat >unread.py <<'EOT'
+import os, signal, subprocess, sys
+r, w = os.pipe()
+os.close(r)
+def end(*words, **how):
+    return subprocess.run([sys.argv[1], *words], stdout=w, stderr=subprocess.PIPE, text=True, **how)
+for words in ("ps", "memory mlp", "dump mlp", "bench mlp --steps 2", "top --help"):
+    killed = end(*words.split())
+    said = end(*words.split(), restore_signals=False)  # Python ignores SIGPIPE
+    good = said.returncode == 1 and said.stderr.startswith("trireme: cannot write to stdout") and \
+        said.stderr.count("\n") == 1 and "Success" not in said.stderr
+    good &= killed.returncode == -signal.SIGPIPE or (killed.returncode, killed.stderr) == (
+        1, said.stderr)
+    if not good:
+        sys.exit(f"{words}: {killed.returncode} {killed.stderr}, {said.returncode} {said.stderr}")
+EOT
+python3 unread.py "$program" 2>err
+verdict 'nobody reads' $? "$(cat err)"
 if [ -c /dev/full ]; then
     "$program" train linear --steps 2 >/dev/full 2>err
     code=$?

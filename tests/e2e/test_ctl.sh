@@ -59,6 +59,7 @@ paused=$(step a)
 check 'top shows the run' says "^mlp:hidden=8  paused .* 2 workers\$" \
     env LC_ALL=C COLUMNS=80 "$program" top a --once
 cp said.out page
+check 'in a file it is whole' says ' OTH   LANE .* PEAK .* STEP AT$' "$program" top a --once
 check 'its directory' grep -qx "$work/a" page
 check 'its step' grep -q "^step $paused/20000 " page
 check 'its rate' grep -q '^0.0 samples/s  0.00 steps/s  batch 16 in 4 lanes$' page
@@ -66,12 +67,16 @@ check 'its loss' grep -q '^loss [0-9.]* ' page
 check 'who reports' grep -q '^  0     0\* ' page
 check 'the other' grep -q '^  1     1  .* wait$' page
 check 'in 80 columns' env LC_ALL=C awk "length > 80 { exit 1 }" page
+check 'nobody reads it' fails 1 'cannot write to stdout' sh -c "trap '' PIPE
+    { '$program' top a --once; echo \$? >&3; } 3>code | :; exit \$(cat code)"
 check 'no step is done while it is paused' test "$(step a)" = "$paused"
 check 'pause again' says "^already paused after step $paused\$" ctl a pause
 check 'scale 1, paused' says "^scaled to 1 worker at step $paused\$" ctl a scale 1
 check 'one worker is left' says '^mlp:hidden=8  paused .* 1 worker$' env NO_COLOR=1 "$program" top a
-check 'too many' fails 1 '^trireme: scale 128: this run can have 1 to [0-9]* workers; --most' ctl \
-    a scale 128
+for n in 0 3; do
+    check "scale $n" fails 1 "^trireme: scale $n: this run can have 1 to 2 workers; --most" \
+        ctl a scale $n
+done
 check 'resume' says "^resumed with step $((paused + 1))\$" ctl a resume
 check 'it resumes' goes_on a
 check 'resume again' says '^not paused; running' ctl a resume
@@ -88,6 +93,15 @@ wait "$first"
 check 'it exits with 0' test $? -eq 0
 check 'the weights are those of one worker' test "$(hash_of a.out)" = "$(hash_of plain.out)"
 check 'the weights are not empty' test -n "$(hash_of a.out)"
+
+# --- audits ---
+
+begin c -n 1 --spares 1 --audit 1 --steps 1000000
+third=$pid
+check 'audits are computing' \
+    until_it says '^  1 spare  *[0-9][0-9]*  *[1-9]' "$program" top c --once
+ctl c stop >stop.out
+wait "$third"
 
 # --- a stopped run ---
 
@@ -113,6 +127,7 @@ hangs_in_a_step() {
     return 1
 }
 check 'a worker that hangs is shown' until_it hangs_in_a_step
+check 'as stopped' says '^  0 .*  0   0   0   0 100 .* stopped, ' "$program" top b --once
 kill -CONT "$worker"
 check 'it pauses later' until_it is b paused
 check 'stop, paused' says '^stopped after step [0-9]*$' ctl b stop
@@ -132,13 +147,14 @@ check 'it has ended' fails 1 '^trireme: the run in b has ended$' ctl b pause
 check 'top of a run that has ended' fails 1 '^trireme: the run in b has ended$' "$program" top b
 check 'no run' fails 1 '^trireme: there is no run in nowhere; `trireme ps`' "$program" top nowhere
 check 'an unknown request' \
-    fails 2 'unknown request paus; do you mean pause? There are pause, resume, stop, scale N' ctl \
+    fails 2 'unknown request paus; do you mean pause? There are pause, resume, stop, scale, c' ctl \
     b paus
+check 'what a request does' fails 2 'unknown request save; do you mean checkpoint?' ctl b save
 check 'a request before the directory' \
     fails 2 'the directory of the run comes before scale: trireme ctl DIR scale N' ctl scale 2 b
 check 'no request' fails 2 'ctl lacks its request' ctl b
 check 'no number' fails 2 'scale lacks its number' ctl b scale
-check 'a wrong number' fails 2 'scale 0: expected a whole number from 1 to' ctl b scale 0
+check 'a wrong number' fails 2 'scale two: expected the number of workers' ctl b scale two
 check 'an extra argument' fails 2 "one word too many: '2'" ctl b stop 2
 echo '{"pid":' >b/agent.json
 check 'a damaged entry' fails 1 'b/agent.json is damaged' ctl b stop

@@ -140,8 +140,33 @@ static void columns(void **state) {
     text_free(&out);
 }
 
+static void plurals(void **state) {
+    (void)state;
+    char text[64], *s;
+    struct arena a = {0};
+    struct text t = {0};
+    base_format(text, sizeof text, "%d lane(s), %d class(es), %d", 1, 1, 1);
+    assert_string_equal(text, "1 lane, 1 class, 1");
+    base_format(text, sizeof text, "%d spare worker(s) in %d class(es), f(s)", 21, 0);
+    assert_string_equal(text, "21 spare workers in 0 classes, f(s)");
+    base_format(text, sizeof text, "%s: %.1f step(s)", "run(s)", 0.1);
+    assert_string_equal(text, "run(s): 0.1 steps");
+    assert_int_equal(base_format(text, 8, "%d lane(s)", 1000), 12);
+    assert_string_equal(text, "1000 la");
+    s = arena_text(&a, "%d lane(s)", 1);
+    assert_string_equal(s, "1 lane");
+    text_add(&t, "%d lane(s)", 1);
+    text_add(&t, "%s", "run(s)");
+    assert_string_equal(t.data, "1 lanerun(s)");
+    assert_int_equal(t.size, 12);
+    base_fail(TRI_USAGE, "%d lane(s)", 2);
+    assert_string_equal(tri_message(), "2 lanes");
+    arena_free(&a);
+    text_free(&t);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plurals),
         cmocka_unit_test(arenas), cmocka_unit_test(texts), cmocka_unit_test(messages),
         cmocka_unit_test(hashes), cmocka_unit_test(files), cmocka_unit_test(specs),
         cmocka_unit_test(locales), cmocka_unit_test(columns),

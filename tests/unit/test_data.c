@@ -52,7 +52,7 @@ static void specs(void **state) {
     refused("idx:d,mean=a", "mean=a is not a number");
     refused("idx:d,mean=nan", "mean=nan is not a number");
     refused("idx:d,mean=1,mean=1", "mean is given twice");
-    refused("synthetic", "give the graph");
+    refused("synthetic", "for the inputs of a network");
     refused("synthetic:size=0", "size is 0");
     refused("synthetic:size=281474976710657", "1 to 2^48 samples are possible");
     refused("synthetic:size=9999999999999999999", "is not a whole number");
@@ -135,7 +135,7 @@ static void idx_files_that_disagree(void **state) {
     put("train-labels-idx1-ubyte", images, sizeof images);
     refused(idx(""), "train-labels-idx1-ubyte: offset 3: 3 dimensions; labels have 1");
     put("train-images-idx3-ubyte", labels, sizeof labels);
-    refused(idx(""), "train-images-idx3-ubyte: offset 3: 1 dimensions; images have 3");
+    refused(idx(""), "train-images-idx3-ubyte: offset 3: 1 dimension; images have 3");
     put("train-images-idx3-ubyte", images, sizeof images);
     put("train-labels-idx1-ubyte", "\0\0\x08\1\0\0\0\2\7\1", 10);
     refused(idx(""), "3 images of train, but 2 labels");
