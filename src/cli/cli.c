@@ -37,6 +37,15 @@ const struct command *command_find(const char *name) {
     return NULL;
 }
 
+const char *options_owner(const char *flag) {
+    const struct option_set *set;
+    for (const struct command *const *c = commands; *c; c++) {
+        const struct option_set sets[] = {{(*c)->rows, NULL}, {0}};
+        if (sets->rows && options_find(sets, USE_ALL, flag, &set)) return (*c)->name;
+    }
+    return NULL;
+}
+
 int cli_fail(void) {
     fprintf(stderr, "trireme: %s\n", tri_message());
     return (int)base_last();

@@ -53,13 +53,12 @@ static void advise(struct text *t, tri_run *run, const struct verdict *v) {
     struct text cells = {0};
     int n = trial_lighter(run, v->limit, all);
     budget_tell_most(evaluation_machine(run), &run->store, t);
-    text_add(t, n ? "\n\nit would need, with\n" : "\nno option alone would help\n");
+    text_add(t, n ? "\n\nIt would need\n" : "\n" LIGHTER_NONE "\n");
     for (int i = 0; i < n; i++) {
-        budget_mib(all[i].needs, &cells);
-        text_add(&cells, " MiB\t%s\t%s\t%s\n", all[i].words, all[i].fits ? "fits" : "",
-                 all[i].other_bits ? "other bits" : "");
+        trial_describe(&all[i], '\t', &cells);
+        text_add(&cells, "\n");
     }
-    columns_add(t, "  rlll", &cells);
+    columns_add(t, "  rll", &cells);
 }
 
 static void report(struct text *t, const tri_run *run, const struct crew_size *size) {

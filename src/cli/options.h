@@ -24,6 +24,8 @@ const struct option_row *options_find(const struct option_set *sets, unsigned us
  * those of launch_rows. Returns TRI_USAGE with a message. */
 tri_status options_take(const struct option_set *sets, unsigned use, bool foreign, int *argc,
                         char **argv);
+/* A command that has the option as one of its own, by the table in cli.c; null: none has. */
+const char *options_owner(const char *flag);
 /* Whether the words ask for help, by --help or the other flag. *topic follows it; null: none. */
 bool options_ask_help(int argc, char **argv, const char *also, const char **topic);
 

@@ -65,12 +65,9 @@ static tri_status plan(tri_run *run, struct machine *m, int64_t batch, int proce
 static tri_status settle(tri_run *run, struct machine *m) {
     const int64_t limit = run->options.memory_limit;
     tri_status status = m->shared ? TRI_OK : budget_check(m, &run->store, limit);
-    if (status) {
-        char why[1024];
-        base_format(why, sizeof why, "%s", tri_message());
+    if (status)
         return base_fail(status, "an evaluation, %lld samples at a time: %s", (long long)m->batch,
-                         why);
-    }
+                         tri_message());
     status = machine_allocate(m, &m->options);
     if (!status) watch_items(m, run);
     return status;

@@ -7,6 +7,7 @@
 #include "plan/ready.h"
 #include "plan/rebatch.h"
 #include "run/evaluate.h"
+#include "run/executor.h"
 #include "run/open.h"
 #include "run/policy.h"
 #include "run/worker.h"
@@ -17,7 +18,7 @@ struct trial trial_of(const tri_run *own) {
     return t;
 }
 
-/* Until it is set back to what is returned, no run frees the data. */
+/* Sets whether runs leave the data alone when they are freed. Returns what it was. */
 static bool lend(tri_data *d, bool kept) {
     bool before = d && d->kept;
     if (d) d->kept = kept;
@@ -27,6 +28,8 @@ static bool lend(tri_data *d, bool kept) {
 tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes) {
     tri_options o = t->options;
     tri_data *data = own->data ? own->data : o.source, *eval = own->policy->data;
+    const bool watched = !own->worker || own->worker->context; /* the others only plan */
+    if (watched) own->executor->at(own, CREW_AT_COMPILE, -1); /* many trials are no stall */
     tri_graph *g = graph_duplicate(own->written ? own->written : own->model, t->batch);
     if (!g) return base_last();
     o.batch = t->batch;
@@ -54,12 +57,17 @@ tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes) {
 #define WORTH 98 /* percent: an option that saves less does not help */
 #define FORMAT(...) base_format(words, sizeof(((struct lighter *)0)->words), __VA_ARGS__)
 
-/* Each function changes a trial to number n of its values, from 1 on, and names it. False: there
- * are no more. */
-
 /* The one that the run has, as both cannot be given. */
 static const char *threads_flag(const tri_run *own) {
     return own->worker && !own->options.threads ? "--threads-per-worker" : "--threads";
+}
+
+static bool no_spares(const tri_run *own, int n, struct trial *t, char *words) {
+    (void)own;
+    if (n > 1 || !t->size.spares) return false;
+    t->size.spares = 0;
+    FORMAT("--spares 0");
+    return true;
 }
 
 static bool fewer_threads(const tri_run *own, int n, struct trial *t, char *words) {
@@ -72,22 +80,14 @@ static bool fewer_threads(const tri_run *own, int n, struct trial *t, char *word
 }
 
 static bool fewer_workers(const tri_run *own, int n, struct trial *t, char *words) {
-    if (t->size.workers - n < 1 || t->size.most > t->size.workers) return false;
-    t->size.most = t->size.workers -= n;
+    if (t->size.workers >> n < 1 || t->size.most > t->size.workers) return false;
+    t->size.most = t->size.workers >>= n;
     FORMAT("-n %d %s %d", t->size.workers, threads_flag(own), t->size.threads);
     return true;
 }
 
-static bool no_spares(const tri_run *own, int n, struct trial *t, char *words) {
-    (void)own;
-    if (n > 1 || !t->size.spares) return false;
-    t->size.spares = 0;
-    FORMAT("--spares 0");
-    return true;
-}
-
-/* The n-th of an option's words after its own, up to number `last`: those that need less memory. */
-static bool next_word(const char *flag, int last, int n, const char **value, char *words) {
+/* The option's words after its own, up to number `last`: those that need less memory. */
+static bool next_word(const char *flag, int last, const char **value, int n, char *words) {
     const int place = option_choice(flag, *value) + n;
     if (place > last) return false;
     *value = option_row(flag)->words[place];
@@ -97,7 +97,12 @@ static bool next_word(const char *flag, int last, int n, const char **value, cha
 
 static bool divide_states(const tri_run *own, int n, struct trial *t, char *words) {
     (void)own;
-    return next_word("--zero", 3, n, &t->options.zero, words);
+    return next_word("--zero", 3, &t->options.zero, n, words);
+}
+
+static bool shorter_numbers(const tri_run *own, int n, struct trial *t, char *words) {
+    (void)own;
+    return next_word("--amp", 2, &t->options.amp, n, words);
 }
 
 static bool recompute(const tri_run *own, int n, struct trial *t, char *words) {
@@ -123,11 +128,6 @@ static bool more_lanes(const tri_run *own, int n, struct trial *t, char *words) 
     return set_lanes(own->machine->lanes << n, t, words);
 }
 
-static bool shorter_numbers(const tri_run *own, int n, struct trial *t, char *words) {
-    (void)own;
-    return next_word("--amp", 2, n, &t->options.amp, words);
-}
-
 /* Several workers share the activations of a lane then. */
 static bool split(const tri_run *own, int n, struct trial *t, char *words) {
     static const char *const meshes[] = {"model=2", "model=4", "model=8"};
@@ -144,11 +144,13 @@ static bool split(const tri_run *own, int n, struct trial *t, char *words) {
 
 static bool smaller_batch(const tri_run *own, int n, struct trial *t, char *words) {
     t->batch >>= n;
-    if (t->batch < own->machine->lanes) return false;
+    if (t->batch < (own->options.lanes ? own->machine->lanes : 1)) return false;
     FORMAT("--batch %lld", (long long)t->batch);
     return true;
 }
 
+/* Each sets a trial to number n of its values, from 1 on, and writes its words. False: there are
+ * no more. */
 static const struct help {
     bool (*set)(const tri_run *own, int n, struct trial *t, char *words);
     bool other_bits;
@@ -177,6 +179,14 @@ int trial_lighter(tri_run *own, size_t limit, struct lighter out[LIGHTER_MOST]) 
     return found;
 }
 
+void trial_describe(const struct lighter *l, char gap, struct text *out) {
+    budget_mib(l->needs, out);
+    text_add(out, " MiB%cwith %s", gap, l->words);
+    if (l->fits || l->other_bits)
+        text_add(out, "%c(%s%s%s)", gap, l->fits ? "fits" : "",
+                 l->fits && l->other_bits ? ", " : "", l->other_bits ? "other bits" : "");
+}
+
 tri_status trial_advise(tri_run *run) {
     struct lighter all[LIGHTER_MOST];
     struct text t = {0};
@@ -184,17 +194,13 @@ tri_status trial_advise(tri_run *run) {
         budget_verdict(evaluation_machine(run), &run->store, run->options.memory_limit);
     text_add(&t, "%s", tri_message());
     const int n = trial_lighter(run, v.limit, all);
+    text_add(&t, n ? ". It would need" : ". " LIGHTER_NONE);
     for (int i = 0; i < n; i++) {
-        text_add(&t, i ? ", " : ". It would need ");
-        budget_mib(all[i].needs, &t);
-        text_add(&t, "%s with %s", i ? "" : " MiB", all[i].words);
-        if (all[i].fits || all[i].other_bits)
-            text_add(&t, " (%s%s%s)", all[i].fits ? "fits" : "",
-                     all[i].fits && all[i].other_bits ? ", " : "",
-                     all[i].other_bits ? "other bits" : "");
+        text_add(&t, i ? ", " : " ");
+        trial_describe(&all[i], ' ', &t);
     }
-    base_fail(TRI_USAGE, "%s%s", t.data ? t.data : "", n ? "" : ". No option alone would help");
-    if (t.failed) base_no_memory("the plan of memory");
+    tri_status status = t.failed ? base_no_memory("the plan of memory")
+                                 : base_fail(TRI_USAGE, "%s", t.data);
     text_free(&t);
-    return base_last();
+    return status;
 }

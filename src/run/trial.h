@@ -16,7 +16,7 @@ struct trial {
 /* The run itself. */
 struct trial trial_of(const tri_run *own);
 /* *bytes: what the run needs, with its programs, whatever the limit. Trials have the run's data;
- * the first opens them for all. */
+ * the first opens them for all trials. */
 tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes);
 
 #define LIGHTER_MOST 16
@@ -27,10 +27,15 @@ struct lighter {
     bool fits, other_bits;
 };
 
-/* Those that help, and of these first what changes no bit. Of a number, such as that of lanes, the
- * nearest is taken with which the run fits the limit, or else the one that needs least. Returns how
- * many there are; an option that the run does not allow is left out. */
+/* Those that help, and of these first what changes no bit. Of numbers, which are tried by halves,
+ * the first is taken with which the run fits, or else the one that needs least. Returns how many
+ * there are; an option that the run does not allow is left out. */
 int trial_lighter(tri_run *own, size_t limit, struct lighter out[LIGHTER_MOST]);
+/* "3,569 MiB with --threads 1 (fits)", with the gap between its three parts. */
+void trial_describe(const struct lighter *l, char gap, struct text *out);
+#define LIGHTER_NONE \
+    "No other workers, threads, ZeRO level, recomputation, lanes, precision, mesh or batch helps"
+
 /* After a run was refused because it does not fit: adds to the message which options would help.
  * Returns the status. */
 tri_status trial_advise(tri_run *run);

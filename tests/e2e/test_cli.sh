@@ -421,6 +421,7 @@ mistake 'a mistake in a textual graph' 2 'err:bad.tri:[0-9]*.*matmull' train bad
 mistake 'an option misspelled' 2 'err:unknown option --bacth; do you mean --batch?' \
     train linear --bacth 3
 mistake 'an unknown option' 2 'err:unknown option --gpus; see --help' train linear --gpus 3
+mistake 'an option of another command' 2 'err: is an option of .trireme bench' memory linear --ops
 mistake 'an option of another command' 2 'err:--lr has no effect on this command' eval linear --lr 3
 mistake 'an option without its value' 2 'err:--lr lacks its value' train linear --lr
 mistake '--batch 0' 2 'err:--batch 0: expected a whole number of at least 1' train linear --batch 0

@@ -12,7 +12,7 @@ import sys
 from runs import fresh, need, run_cases, trireme
 
 VERDICT = re.compile(r"(fits|does not fit): ([\d,]+) of ([\d,]+) MiB, (?:--memory-limit|the .*)")
-HELP = re.compile(r"^ +([\d,]+) MiB  (--?\S.*?)( +fits)?( +other bits)?$", re.M)
+HELP = re.compile(r"^ +([\d,]+) MiB  with (--?\S.*?)(?: +\((fits)?(?:, )?(other bits)?\))?$", re.M)
 DRAWN = 40
 MODELS = ["linear", "mlp:hidden=64,layers=2", "lenet5", "cnn", "gpt2-tiny:seq=16,layers=1,vocab=99",
           "bert-tiny:seq=16,layers=1,vocab=99"]
@@ -47,7 +47,16 @@ def draw(one):
     return words + one.choice(ALONE * 3 + WORKERS).split()
 
 
+def adds_up(out):
+    """The parts that are listed are the whole; each is rounded, and what prints as 0.0 left out."""
+    lines = re.findall(r"^ *([\d.]+) MiB  (.*)$", out, re.M)
+    parts = [what for _, what in lines].index("in all")
+    rest = float(lines[parts][0]) - sum(float(size) for size, _ in lines[:parts])
+    need(abs(rest) < 0.7, f"{rest} MiB are not in the parts: {out}")
+
+
 def drawn():
+    """Verdicts of both, for drawn configurations."""
     one = random.Random(int(os.environ.get("SEED", 38)))
     accepted = 0
     while accepted < DRAWN:
@@ -55,6 +64,7 @@ def drawn():
         plan = trireme("memory", *words)
         if plan.returncode == 2:
             continue  # options that contradict one another
+        adds_up(plan.out)
         least = verdict(plan)[1]
         for limit, code in (least, 0), (least - 1, 2):
             fresh("ck", "run")
@@ -77,7 +87,7 @@ def helps(words, limit):
         again = verdict(trireme("memory", *words, *option.split()))
         need(again[1] == number(would) < needs and (again[1] <= limit) == bool(says),
              f"{words} {option}: {again[1]} MiB, not {would}")
-        said = re.search(rf"([\d,]+)(?: MiB)? with {re.escape(option)}( \([^)]*\))?", refused.err)
+        said = re.search(rf"([\d,]+) MiB with {re.escape(option)}( \([^)]*\))?[,.\n]", refused.err)
         need(said and said[1] == would and bool(says) == ("fits" in (said[2] or "")) and
              bool(other) == ("other bits" in (said[2] or "")), f"{option}: {refused.err}")
     return {option.rsplit(" ", 1)[0] for _, option, *_ in named}
