@@ -43,6 +43,7 @@ void columns_add(struct text *out, const char *sides, struct text *cells) {
     fit(sides, indent, width);
     while (*at) {
         size_t bytes = strcspn(at, "\t\n");
+        CHECK((size_t)(indent + column) < strlen(sides));
         bool right = sides[indent + column] == 'r';
         int blanks = width[column] - width_of(at, bytes);
         size_t shown = bytes;
@@ -58,6 +59,10 @@ void columns_add(struct text *out, const char *sides, struct text *cells) {
         at += *at != 0;
     }
     text_free(cells);
+}
+
+void columns_cell(struct text *cells, const char *text) {
+    for (; *text; text++) text_add(cells, "%c", strchr("\t\n", *text) ? ' ' : *text);
 }
 
 void columns_fill(struct text *out, struct text *lines) {

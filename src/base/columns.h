@@ -13,6 +13,8 @@
  * 'r', the side on which its cells stand, or 'c' once, on the left and cut if rows are too wide;
  * blanks before them begin each row. Frees `cells`. */
 void columns_add(struct text *out, const char *sides, struct text *cells);
+/* Adds a user's text to a cell, with blanks for tabs and newlines. */
+void columns_cell(struct text *cells, const char *text);
 /* Adds lines of words; what is wider than COLUMNS_WIDTH goes on in the next line. Frees `lines`. */
 void columns_fill(struct text *out, struct text *lines);
 

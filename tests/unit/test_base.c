@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -133,6 +135,22 @@ static void columns(void **state) {
         else assert_int_equal(out.size, 0);
         text_free(&out);
     }
+    struct text cell = {0}, one = {0};
+    columns_cell(&cell, "a\tb\nc");
+    columns_add(&one, "l", &cell);
+    assert_string_equal(one.data, "a b c\n");
+    text_free(&one);
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) { /* more cells than columns: a mistake of the caller's */
+        close(STDERR_FILENO);
+        text_add(&cell, "a\tb\n");
+        columns_add(&one, "l", &cell);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     struct text words = {0}, out = {0};
     text_add(&words, TEN TEN TEN TEN TEN TEN TEN TEN TEN " 123456789 a b\nc\n");
     columns_fill(&out, &words);
