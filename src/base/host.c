@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <sys/times.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -207,29 +207,24 @@ double host_peak(void) {
     return kib > 0 ? 1024 * kib : 0;
 }
 
-static double seconds_of(const struct rusage *u) {
-    return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
-           1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
-}
-
-double host_others(void) {
-    static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+double host_others(const char *root, int *cores) {
     unsigned long long t[7], all = 0; /* user, nice, system, idle, waiting, interrupts: two */
-    char line[LINE];
+    char path[LINE], line[LINE];
     int cpu;
     cpu_set_t set;
-    struct rusage u;
-    FILE *f = sched_getaffinity(0, sizeof set, &set) ? NULL : fopen("/proc/stat", "r");
+    struct tms own;
+    snprintf(path, sizeof path, "%s/proc/stat", root);
+    FILE *f = sched_getaffinity(0, sizeof set, &set) ? NULL : fopen(path, "r");
+    *cores = 0;
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2],
-                   &t[3], &t[4], &t[5], &t[6]) == 8 && cpu < CPU_SETSIZE &&
-            CPU_ISSET((size_t)cpu, &set))
-            all += t[0] + t[1] + t[2] + t[5] + t[6];
+                   &t[3], &t[4], &t[5], &t[6]) == 8 && line[3] != ' ' && /* "cpu  ": all */
+            cpu < CPU_SETSIZE && CPU_ISSET((size_t)cpu, &set))
+            all += t[0] + t[1] + t[2] + t[5] + t[6], ++*cores;
     if (f) fclose(f);
-    double seconds = (double)all / (double)sysconf(_SC_CLK_TCK);
-    for (size_t i = 0; i < COUNT(whose) && all; i++)
-        if (!getrusage(whose[i], &u)) seconds -= seconds_of(&u);
-    return seconds;
+    if (!all || times(&own) == (clock_t)-1) return 0;
+    double ticks = (double)(own.tms_utime + own.tms_stime + own.tms_cutime + own.tms_cstime);
+    return ((double)all - ticks) / (double)sysconf(_SC_CLK_TCK);
 }
 
 char host_thread(int tid, int *processor) {

@@ -26,9 +26,10 @@ int host_cores(void);
 double host_age(void);
 /* The most bytes that it has had in memory; 0: unknown. */
 double host_peak(void);
-/* Seconds that others than this process and its children that have ended have run on the cores that
- * it may use; the difference of two calls counts. 0: unknown. */
-double host_others(void);
+/* Seconds that others than this process and its children that have ended have run on the cores of
+ * its affinity, of which there are *cores; the difference of two calls counts. 0: unknown. root: as
+ * above. */
+double host_others(const char *root, int *cores);
 /* The kernel's letter for the state of a process or thread, 'T': it is stopped, 0: there is none.
  * *processor: where it has run last; -1: unknown. */
 char host_thread(int tid, int *processor);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme bench: the speed of training steps, data and update included. Of one process, a line: how
- * much of the machine's rate they reach, the time per operator; or the largest batch that fits in
- * memory. Of several values of options, or of workers, a table. */
+ * trireme bench: measures the speed of training steps, with data and update. For one process it
+ * prints a line, and the time per operator if asked; or the largest batch that fits in memory. For
+ * workers, or several values of options, it prints a table. */
 #include <limits.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +46,7 @@ struct row {
     tri_status status; /* of planning, then of running it */
     char why[512];     /* it failed; the message */
     /* Of a table. A number of 0 is unknown. */
-    int64_t workers, threads, lanes, batch;
+    long long workers, threads, lanes, batch;
     struct verdict verdict;
     double rate[TURNS]; /* samples per second */
     int turns;
@@ -73,7 +72,7 @@ static tri_run *run_row(const struct row *r, bool again, double seconds, struct 
     tri_graph *g = network(&a, again);
     const size_t steps = (size_t)a.options.steps;
     a.options.steps = steps ? a.options.steps + PACE_WARM_STEPS : ENDLESS;
-    tri_run *run = !g ? NULL : r->turns ? run_open_again(g, &a.options) : tri_open(g, &a.options);
+    tri_run *run = g ? tri_open(g, &a.options) : NULL;
     if (run) pace_measure(run, steps, seconds, r->own.ops || r->own.nodes, t);
     return run;
 }
@@ -114,21 +113,14 @@ static int one_process(const struct row *r) {
     return (int)tri_close(run);
 }
 
-static tri_status does_not_fit(const struct verdict *v) {
-    struct text t = {0};
-    budget_tell(v, &t);
-    tri_status status = base_fail(TRI_USAGE, "%s", t.data ? t.data : "");
-    text_free(&t);
-    return status;
-}
-
-static tri_status try_batch(const struct cli_arguments *a, int64_t batch, struct verdict *v) {
-    struct cli_arguments now = *a;
+/* What does not fit is no failure, but leaves a message. */
+static tri_status try_batch(struct cli_arguments now, int64_t batch, struct verdict *v) {
     now.options.batch = batch;
     tri_graph *g = cli_graph(&now);
     tri_run *run = g ? run_plan(g, &now.options, NULL) : NULL;
     if (!run) return base_last();
     *v = budget_verdict(run->machine, &run->store, now.options.memory_limit);
+    budget_check(run->machine, &run->store, now.options.memory_limit);
     run_free(run);
     return TRI_OK;
 }
@@ -136,14 +128,14 @@ static tri_status try_batch(const struct cli_arguments *a, int64_t batch, struct
 /* Doubles the batch until it does not fit, then bisects. */
 static int largest(const struct cli_arguments *a) {
     int64_t least = a->options.lanes > 1 ? a->options.lanes : 1, low = least - 1, high = 0;
-    struct verdict v, best = {0};
+    struct verdict v = {0}, best = {0};
     for (int64_t at = a->options.batch > least ? a->options.batch : least; at > low;) {
-        if (try_batch(a, at, &v)) return cli_fail();
+        if (try_batch(*a, at, &v)) return cli_fail();
         *(v.fits ? &low : &high) = at;
         if (v.fits) best = v;
         at = high ? low + (high - low) / 2 : low < LARGEST_BATCH ? 2 * low : 0;
     }
-    if (!best.fits) return does_not_fit(&v), cli_fail();
+    if (!best.fits) return cli_fail();
     printf("largest model=%s batch=%s%lld needs_mib=%.0f limit_mib=%.0f\n", a->model,
            high ? "" : ">=", (long long)low, (double)best.needs / MIB, (double)best.limit / MIB);
     return TRI_OK;
@@ -166,22 +158,23 @@ static void plan(struct row *r) {
     r->threads = run_threads(run);
     r->lanes = run_lanes(run);
     r->batch = run_batch(run);
-    r->verdict = budget_verdict(evaluation_machine(run), &run->store, a.options.memory_limit);
+    const struct machine *last = evaluation_machine(run);
+    r->verdict = budget_verdict(last, &run->store, a.options.memory_limit);
+    if (budget_check(last, &run->store, a.options.memory_limit)) refuse(r, base_last());
     run_free(run);
-    if (!r->verdict.fits) refuse(r, does_not_fit(&r->verdict));
 }
 
-static int measure_alone(struct row *r, double *rate) {
+static int measure_alone(struct row *r) {
     struct pace t = {0};
     tri_run *run = run_row(r, true, TURN_SECONDS, &t);
     if (!run) return cli_fail();
-    *rate = t.total > 0 ? (double)t.n / t.total : 0;
+    r->timing.rate = t.total > 0 ? (double)t.n / t.total : 0;
     free(t.second);
     return (int)tri_close(run);
 }
 
 /* The workers run this command again, or the program whose network it is. */
-static int measure_workers(struct row *r, double *rate) {
+static int measure_workers(struct row *r) {
     struct launch l = r->launch;
     struct launch_timing *t = &r->timing;
     char place[16];
@@ -196,23 +189,23 @@ static int measure_workers(struct row *r, double *rate) {
     l.program = visit_opened ? NULL : LAUNCH_SELF;
     l.argv = visit_opened ? visit_opened->program : cli_words;
     int code = agent_run(&l);
-    *rate = t->rate;
-    r->waiting += t->waiting / TURNS;
-    return t->known ? 0 : code ? code : TRI_FAILED;
+    if (t->known) return r->waiting += t->waiting / TURNS, 0;
+    if (!code) code = TRI_FAILED;
+    return (int)base_fail((tri_status)code, "failed with exit code %d", code);
 }
 
-/* Returns the exit code of a row that failed, or 0. By turns, so that what else the machine does
- * meets all rows. */
+/* Returns the exit code of the last row that failed, or 0. By turns, so that what else the machine
+ * does meets all rows. */
 static int measure(struct row *row, int n) {
     int failed = 0;
     for (int i = 0; i < TURNS * n; i++) {
         struct row *r = &row[i % n];
-        double rate = 0;
+        if (i == n) run_print_no_notes();
         if (r->status) continue;
-        int code = r->launch.workers ? measure_workers(r, &rate) : measure_alone(r, &rate);
+        int code = r->launch.workers ? measure_workers(r) : measure_alone(r);
         if (code == AGENT_RESUMABLE) return code;
-        if (!code) r->rate[r->turns++] = rate * (double)r->batch;
-        else refuse(r, base_fail((tri_status)code, "failed with exit code %d", failed = code));
+        if (!code) r->rate[r->turns++] = r->timing.rate * (double)r->batch;
+        else refuse(r, (tri_status)(failed = code));
     }
     return failed;
 }
@@ -224,72 +217,65 @@ static int64_t cores(const struct row *r) {
     return used < all ? used : all;
 }
 
-static double rate_of(const struct row *r, double q) {
-    double rate[TURNS];
-    memcpy(rate, r->rate, sizeof rate);
-    return pace_quantile(rate, (size_t)r->turns, q);
+static void add_rates(struct text *t, struct row *row, struct row *r) {
+    struct row *base = row; /* the first that uses as many cores */
+    while (base->status || cores(base) != cores(r)) base++;
+    const double median = pace_quantile(r->rate, TURNS, 0.5);
+    const double rate[] = {median, r->rate[0], r->rate[TURNS - 1]}; /* these are sorted */
+    for (size_t i = 0; i < COUNT(rate); i++) text_add(t, "%.*f\t", rate[i] < 100 ? 3 : 1, rate[i]);
+    text_add(t, "%.2f\t", median / pace_quantile(base->rate, TURNS, 0.5));
 }
 
-static void add_rates(struct text *t, const struct row *row, const struct row *r) {
-    static const double q[] = {0.5, 0, 1};
-    const struct row *base = row; /* the first that uses as many cores */
-    while (base->status || cores(base) != cores(r)) base++;
-    for (size_t i = 0; i < COUNT(q); i++)
-        text_add(t, "%.*f\t", rate_of(r, q[i]) < 100 ? 3 : 1, rate_of(r, q[i]));
-    text_add(t, "%.2f\t", rate_of(r, 0.5) / rate_of(base, 0.5));
+/* Its options and what became of it. */
+static void add_remarks(struct text *t, const struct row *r) {
+    const char *words = r->picked.words.data ? r->picked.words.data : "", *sep = *words ? ": " : "";
+    const struct launch_timing *timing = &r->timing;
+    columns_cell(t, words);
+    if (r->status || timing->stages) text_add(t, "%s", sep), sep = "; ";
+    if (r->status) columns_cell(t, r->why);
+    else if (timing->stages) text_add(t, "workers wait %.1f %%", 100 * r->waiting);
+    if (timing->loss_seconds > 0)
+        text_add(t, "%sloss %g after %.2f s, %lld steps", sep, r->own.until_loss,
+                 timing->loss_seconds, (long long)timing->loss_steps);
+    else if (!r->status && r->own.until_loss > 0)
+        text_add(t, "%sloss %g is not reached", sep, r->own.until_loss);
+    text_add(t, "\n");
 }
 
 static tri_status print(struct row *row, int n) {
     struct text t = {0}, cells = {0};
-    bool stages = false;
-    for (int i = 0; i < n; i++) stages |= row[i].timing.stages > 0;
-    text_add(&t, "medians of %d turns; speed is over the first row that uses as many cores\n",
-             TURNS);
-    text_add(&cells, "workers\tthreads\tlanes\tMiB\tfits\tsamples/s\tlowest\thighest\tspeed\t%s\n",
-             stages ? "waiting" : "");
-    for (int i = 0; i < n; i++) {
-        struct row *r = &row[i];
-        const struct launch_timing *timing = &r->timing;
-        const int64_t count[] = {r->workers, r->threads, r->lanes,
-                                 (int64_t)ceil((double)r->verdict.needs / MIB)};
-        for (size_t k = 0; k < COUNT(count); k++)
-            text_add(&cells, count[k] ? "%lld\t" : "\t", (long long)count[k]);
-        text_add(&cells, "%s\t", !r->batch ? "" : r->verdict.fits ? "yes" : "no");
+    text_add(&t, "medians of %d turns; speed is over the first row with as many cores\n", TURNS);
+    text_add(&cells, "workers\tthreads\tlanes\tMiB\tfits\tsamples/s\tlowest\thighest\tspeed\t\n");
+    for (struct row *r = row; r < row + n; r++) {
+        if (!r->batch) text_add(&cells, "\t\t\t");
+        else text_add(&cells, "%lld\t%lld\t%lld\t", r->workers, r->threads, r->lanes);
+        if (r->batch) budget_mib(r->verdict.needs, &cells);
+        text_add(&cells, "\t%s\t", !r->batch ? "" : r->verdict.fits ? "yes" : "no");
         if (r->status) text_add(&cells, "\t\t\t\t");
         else add_rates(&cells, row, r);
-        if (stages) text_add(&cells, timing->stages ? "%.1f %%\t" : "\t", 100 * r->waiting);
-        const char *with = r->picked.words.data ? r->picked.words.data : "";
-        const int why = r->status ? (int)strcspn(r->why, ";") : 0; /* without the advice */
-        text_add(&cells, "%s%s%.*s", with, *with && why ? ": " : "", why, r->why);
-        if (timing->loss_seconds > 0)
-            text_add(&cells, "%sloss %g after %.2f s, %lld steps", *with ? ": " : "",
-                     r->own.until_loss, timing->loss_seconds, (long long)timing->loss_steps);
-        text_add(&cells, "\n");
+        add_remarks(&cells, r);
     }
-    columns_add(&t, stages ? "rrrrlrrrrrl" : "rrrrlrrrrl", &cells);
+    columns_add(&t, "rrrrlrrrrl", &cells);
     return cli_print(&t);
 }
 
 static int table(struct row *row, int n) {
     int planned = 0, fit = 0;
-    for (int i = 0; i < n; i++) {
-        struct row *r = &row[i];
-        r->workers = r->own.workers;
-        r->threads = r->a.options.threads;
-        r->lanes = r->a.options.lanes;
+    for (struct row *r = row; r < row + n; r++) {
         if (!r->status) plan(r);
         planned += r->batch > 0;
         fit += !r->status;
     }
     if (!planned) return base_fail(row->status, "%s", row->why), cli_fail();
-    double others = host_others(), passed = base_seconds();
+    int all;
+    double others = host_others("", &all), passed = base_seconds();
     int code = measure(row, n);
     if (code == AGENT_RESUMABLE) return code;
-    others = (host_others() - others) / (base_seconds() - passed);
+    others = (host_others("", &all) - others) / (base_seconds() - passed);
     if (print(row, n)) return cli_fail();
-    if (fit && others > FEW * host_cores())
+    if (fit && others > FEW * all)
         printf("other processes used %.1f of %d cores meanwhile: the rows may be faster without "
-               "them\n", others, host_cores());
+               "them\n", others, all);
     return code || fit ? code : 1;
 }
 
@@ -325,41 +311,37 @@ static tri_status settle(struct row *r) {
     return crew_check(&size);
 }
 
-/* Reads combination number k. */
+/* Reads combination number k. A mistake in its words is a failure; else it may be refused. */
 static tri_status read_row(const struct command *c, int argc, int k, struct row *r) {
-    static const char *const columns[] = {"-n", "--threads", "--threads-per-worker", "--lanes",
-                                          NULL};
     const struct option_set sets[] = {{options_rows, NULL}, {c->rows, NULL}, {0}};
-    r->picked = (struct options_picked){.number = k, .known = columns};
+    r->picked = (struct options_picked){.number = k};
     r->line = cli_copy_words(argc, cli_words + 1);
     tri_status status = r->line ? options_pick(sets, c->use, r->line, &r->picked) : base_last();
     if (!status) status = cli_read(c, argc, r->line, &r->own, &r->a);
-    if (!status && !r->a.program) status = settle(r);
-    if (status) refuse(r, status);
+    const tri_status refused = status || r->a.program ? TRI_OK : settle(r);
+    if (refused) refuse(r, refused);
     return status;
 }
 
-/* first: that is not refused when it is read. */
-static int start(struct row *row, int n, const struct row *first) {
+static int start(struct row *row, int n) {
     const char *place = cli_is_worker() ? getenv(PLACE) : NULL;
     if (row->picked.all > MOST)
-        return base_fail(TRI_USAGE, "bench: the options have %d combinations; there can be at most "
-                         "%d", row->picked.all, MOST), cli_fail();
-    if (!first) return base_fail(row->status, "%s", row->why), cli_fail();
+        return base_fail(TRI_USAGE, "bench: %d combinations of options; there can be at most %d",
+                         row->picked.all, MOST), cli_fail();
     if (place) return work(&row[atoi(place)]);
-    if (first->a.program) return visit_start(&first->a);
-    if (n > 1 || row->launch.workers) return table(row, n);
+    if (row->a.program) return visit_start(&row->a);
+    if (n > 1 || row->launch.workers || row->status) return table(row, n);
     return row->own.largest ? largest(&row->a) : one_process(row);
 }
 
 static int run(const struct command *c, int argc, char **argv) {
-    struct row *row = calloc(MOST, sizeof *row), *first = NULL;
-    int n = 0;
+    struct row *row = calloc(MOST, sizeof *row);
+    int n = 0, wrong = 0;
     (void)argv; /* that of cli_words */
     if (!row) return base_no_memory("rows"), cli_fail();
-    for (; n < MOST && n < (n ? row->picked.all : 1); n++)
-        if (!read_row(c, argc, n, &row[n]) && !first) first = &row[n];
-    int code = start(row, n, first);
+    for (; !wrong && n < MOST && n < (n ? row->picked.all : 1); n++)
+        wrong = (int)read_row(c, argc, n, &row[n]);
+    int code = wrong ? cli_fail() : start(row, n);
     for (int k = 0; k < n; k++) {
         text_free(&row[k].picked.words);
         arena_free(&row[k].picked.arena);
@@ -377,11 +359,14 @@ static void more(struct text *out) {
                       out);
     options_paragraph("An option that is given several times, or numbers with commas, --lanes 4,8, "
                       "make a table with a row for each combination, as do -n and a --plan of "
-                      "several workers: the memory that it needs, samples per second, and its "
-                      "speed over the first row that uses as many cores. Rows that are refused "
-                      "say why. The others run by turns, three times three seconds or --steps "
-                      "each.", out);
+                      "workers: its memory, samples per second, and speed over the first row that "
+                      "uses as many cores, workers times threads, at most all there are. A row "
+                      "that is refused says why; others run three times by turns.", out);
     cli_describe_model(out);
+}
+
+static const char *workers(void *at, const char *value) { /* int64_t */
+    return option_count(at, value) ? "a whole number of at least 1, or several: 1,2,4" : NULL;
 }
 
 #define FIELD(name) offsetof(struct own, name)
@@ -395,9 +380,9 @@ static const struct option_row rows[] = {
      option_given, FIELD(largest), USE_ALL, .group = GROUP_NONE},
     {"--until-loss", "X", "with -n: also print the time until the loss is at most X",
      option_positive, FIELD(until_loss), USE_ALL, .group = GROUP_NONE},
-    {"-n", "LIST",
+    {"-n", "N",
      "workers of each row of a table: 1,2,4 (default: this process alone, or as --plan says)",
-     option_count, FIELD(workers), USE_ALL, .group = GROUP_WORKERS},
+     workers, FIELD(workers), USE_ALL | SHOWN, .group = GROUP_WORKERS},
     {"--threads-per-worker", "T",
      "with -n: threads of each worker (default: the number of cores divided by that of workers)",
      option_count, FIELD(threads), USE_ALL, .group = GROUP_WORKERS},

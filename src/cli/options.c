@@ -154,8 +154,9 @@ bool options_ask_help(int argc, char **argv, const char *also, const char **topi
     return i < argc && strcmp(argv[i], "--");
 }
 
-/* Counts the values that the words give to an option, a list of counts as several. *chosen becomes
- * number n, and if `put` is not null, that is the value of all of its words. */
+/* Counts the values that the words give to an option, a list of numbers (an argument
+ * whose name is a letter) as several. *chosen becomes number n, and if `put` is not null, that is
+ * the value of all of its words. */
 static int values_of(const struct option_set *sets, unsigned use, const struct option_row *row,
                      char **word, int n, struct arena *a, char **chosen, char *put) {
     const struct option_set *set;
@@ -165,7 +166,7 @@ static int values_of(const struct option_set *sets, unsigned use, const struct o
         const char *at = found ? value_of(found, word, &used) : NULL;
         if (found != row || !at || !row->argument) continue;
         for (size_t bytes; at; at = at[bytes] ? at + bytes + 1 : NULL) {
-            bytes = row->set == option_count ? strcspn(at, ",") : strlen(at);
+            bytes = row->argument[1] ? strlen(at) : strcspn(at, ",");
             if (seen++ == n) *chosen = arena_text(a, "%.*s", (int)bytes, at);
         }
         if (put) word[used - 1] = used == 2 ? put : arena_text(a, "%s=%s", row->flag, put);
@@ -185,8 +186,7 @@ tri_status options_pick(const struct option_set *sets, unsigned use, char **argv
             if (n < 2) continue;
             values_of(sets, use, row, argv + 1, k % n, &p->arena, &value, NULL);
             if (value) values_of(sets, use, row, argv + 1, -1, &p->arena, &value, value);
-            if (option_word(p->known, row->flag) < 0)
-                text_add(&p->words, "%s%s %s", p->words.size ? " " : "", row->flag, value);
+            text_add(&p->words, "%s%s %s", p->words.size ? " " : "", row->flag, value);
             k /= n;
             p->all = p->all > INT_MAX / n ? INT_MAX : p->all * n;
         }

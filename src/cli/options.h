@@ -32,12 +32,11 @@ bool options_ask_help(int argc, char **argv, const char *also, const char **topi
 /* A combination of the options with several values. */
 struct options_picked {
     int number, all;          /* from 0 on; how many there are */
-    const char *const *known; /* flags that are left out of `words` */
     struct text words;        /* "--conv direct --plan a.plan" */
     struct arena arena;       /* of argv */
 };
-/* Leaves one value in argv to each option that is given several times, or whose count is a list:
- * 1,2,4. Sets all but p->number and p->known. */
+/* Leaves one value in argv to each option that is given several times, or whose number is a list:
+ * 1,2,4. Sets all but p->number. */
 tri_status options_pick(const struct option_set *sets, unsigned use, char **argv,
                         struct options_picked *p);
 /* Reads the plan that the options name, and sets the options that it states. Their texts stay until

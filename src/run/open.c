@@ -264,10 +264,13 @@ static tri_status join(tri_run *run) {
     return status;
 }
 
+static bool told;
+void run_print_no_notes(void) { told = true; }
+
 /* Notes are printed once, even if all workers are restarted. */
 static bool has_told(tri_run *run) {
     struct crew_shown *shown = run->executor->shown(run);
-    return run->told || (shown && atomic_load(&shown->notes));
+    return told || (shown && atomic_load(&shown->notes));
 }
 
 static void print_notes(tri_run *run) {
@@ -323,11 +326,6 @@ static tri_status open_run(tri_run *run) {
     if (status) run->executor->failed(run, tri_message());
     run->executor->at(run, o->forward ? CREW_AT_REST : CREW_AT_CALLBACK, -1);
     return status;
-}
-
-static tri_status open_again(tri_run *run) {
-    run->told = true;
-    return open_run(run);
 }
 
 void run_leave_nothing(tri_options *o) {
@@ -436,10 +434,6 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
 
 tri_run *tri_open(tri_graph *g, const tri_options *o) {
     return make_run(g, o, g && visit_opens(g, o) ? open_passed : open_run, NULL, NULL);
-}
-
-tri_run *run_open_again(tri_graph *g, const tri_options *o) {
-    return make_run(g, o, open_again, NULL, NULL);
 }
 
 tri_run *run_open_on(tri_graph *g, const tri_options *o, struct dev *dev) {

@@ -15,8 +15,8 @@ bool visit_is_on(void); /* it has been started so */
 /* Unsets the options by which a run writes files, evaluates, resumes, prints or ends early. */
 void run_leave_nothing(tri_options *o);
 
-/* As tri_open of a run whose notes have been printed. */
-tri_run *run_open_again(tri_graph *g, const tri_options *o);
+/* No later run of this process prints notes. */
+void run_print_no_notes(void);
 
 /* As tri_open, on this device, whichever the options name. */
 tri_run *run_open_on(tri_graph *g, const tri_options *o, struct dev *dev);

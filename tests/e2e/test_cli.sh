@@ -353,7 +353,7 @@ mistake 'as many threads of two workers' 2 'err:must be at most 512 threads in a
     bench linear -n 2 --threads-per-worker 5000000000 --steps 10
 mistake 'a number of threads that is too large' 2 'err:a whole number that is not so large' \
     train linear -n 2 --threads-per-worker 5000000000
-mistake 'too many combinations' 2 'err:bench: the options have 65 combinations; there can be' \
+mistake 'too many combinations' 2 'err:bench: 65 combinations of options; there can be at most 64' \
     bench linear -n 1,1,1,1,1,1,1,1,1,1,1,1,1 --lanes 1,1,1,1,1 --steps 10
 mistake 'a profile of several' 2 'err:--ops.* measure one process' bench linear --ops --lanes 1,2
 mistake 'all are refused' 2 'err:^trireme: 65 lanes for a batch of 64' bench linear --lanes 65,66
@@ -373,30 +373,44 @@ row() { # name, code, pattern of a row
 rates='[0-9][0-9.]*  *[0-9][0-9.]*  *[0-9][0-9.]*  *[0-9][0-9.]*' # with the speed
 bench --threads 1,2 --lanes 2,9 --conv auto --conv direct
 row 'its columns' 0 'workers  threads  lanes  MiB  fits *samples/s  *lowest  *highest  speed$'
-row 'a combination' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --conv direct\$"
-row 'the first of as many cores' 0 "1 *2 *2 *[0-9]*  yes .*  1\.00  --conv auto\$"
+row 'a combination' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --lanes 2 --threads 1 --conv direct\$"
+row 'the first of as many cores' 0 "1 *2 *2 *[0-9]*  yes .*  1\.00  .* --threads 2 --conv auto\$"
 row 'one that is refused' 0 \
-    '1 *2 *9  *--conv direct: 9 lanes for a batch of 8: there can be 1 to 8$'
+    '--lanes 9 --threads 2 --conv direct: 9 lanes for a batch of 8: there can be 1 to 8$'
 same 'a row for each' "$(grep -c ' yes ' out) $(grep -c 'lanes for' out)" '4 4'
-bench --plan plan.1 --plan plan.2 --plan plan.linear --plan plan.none
+bench --plan plan.1 --plan plan.2 --plan plan.linear
 row 'the plan of one process' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --plan plan.1\$"
 row "a plan's workers" 0 "2 *1 *2 *[0-9]*  yes  *$rates  --plan plan.2\$"
 row 'a plan of another network' 0 \
-    '.*--plan plan.linear: plan.linear:[0-9]*: .* linear, but the network is mlp:[^;]*$'
-row 'a missing plan' 0 '.*--plan plan.none: cannot read the plan: plan.none: No such file'
+    '.*--plan plan.linear: plan.linear:[0-9]*: .* linear, but the network is mlp:'
+for wrong in '--lanes 2,eight' '--lanes 2,' '--lanes 2,,4' '-n auto,2' '--lr 0.1,x' \
+    '--plan plan.1 --plan plan.none'; do
+    mistake "$wrong ends it at once" 2 'err:: expected \|cannot read the plan: plan.none' \
+        bench $small --steps 2 $wrong
+done
+mistake 'a number of workers' 2 'err:at least 1, or several: 1,2,4$' bench $small -n auto
+bench --lr 0.1,1e30 --amp O0 --amp O5
+row 'one that fails' 1 '.*  --lr 1e30 --amp O0: step [0-9]*: .*the loss is nan; '
+row 'the whole reason' 1 '.*--lr 0.1 --amp O5: --amp .* is "O5"; it can be O0, O1, O2 or O3'
+bench -n 1 --lr 0.1,1e30
+row 'workers that fail' 1 '.*  --lr 1e30: failed with exit code 1$'
 bench --plan plan.2
 row 'one plan of two workers' 0 "2 *1 *2 *[0-9]*  yes  *$rates\$"
 bench --plan plan.2 -n 1,2 --memory-limit 100M
-row "workers instead of the plan's" 0 "1 *1 *2 *[0-9]*  yes  *$rates\$"
-row 'a row that does not fit' 0 '2 *1 .*  no  *does not fit: [0-9,]* of 100 MiB, --memory-limit$'
+row "workers instead of the plan's" 0 "1 *1 *2 *[0-9]*  yes  *$rates  -n 1\$"
+row 'a row that does not fit' 0 '2 *1 .*  no  *-n 2: does not fit: [0-9]* of 100 MiB, --memory'
 bench -n 2,3 --threads 1 --memory-limit 100M
-row 'none fits' 1 '3 *1 .*  no  *does not fit: '
+row 'none fits' 1 '3 *1 .*  no  *-n 3: does not fit: '
 while :; do :; done & # beside this
 bench -n 2 --lanes 1 --until-loss 100
 kill $!
 row 'the time until a loss' 0 '.*  loss 100 after [0-9.]* s, [0-9]* steps$'
 same 'a note is printed once' "$(grep -c 'stays idle' err)" 1
 row 'other processes' 0 'other processes used [0-9.]* of [0-9]* cores meanwhile: '
+bench -n 1 --lanes 2 --stages 2 --until-loss 0.0001
+row 'a loss that is not reached' 0 '.*  workers wait [0-9.]* %; loss 0.0001 is not reached$'
+bench --lr 0.1,0.2 --stages 2 --chunks 2 --pipeline interleaved
+same 'of one process, too' "$(grep -c 'makes one track' err)" 2
 same 'nothing is left' "$(ls)" "$files"
 expect 'bench --ops' 0 'out:^ *10 *[0-9.]* *[0-9.]* *[0-9.]* *[0-9.]*  matmul$' bench $small \
     --steps 2 --batch 8 --lanes 2 --ops --passes=-fuse

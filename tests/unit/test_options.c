@@ -7,6 +7,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,11 +130,10 @@ static tri_status take(tri_options *o, struct line *l, const char *text, bool fo
     return options_take(sets, USE_TRAIN, foreign, &l->n, l->word);
 }
 
-/* Combination `number` of the words; its words but for --lanes. */
+/* Combination `number` of the words. */
 static int picked(int number, const char *text, const char *line, const char *words) {
-    static const char *const known[] = {"--lanes", NULL};
     const struct option_set sets[] = {{options_rows, NULL}, {0}};
-    struct options_picked p = {.number = number, .known = known};
+    struct options_picked p = {.number = number};
     struct line l;
     struct text now = {0};
     cut(&l, text);
@@ -150,19 +150,21 @@ static int picked(int number, const char *text, const char *line, const char *wo
 static void several_values(void **state) {
     (void)state;
     assert_int_equal(picked(0, "b mlp --lanes 4 --data a,b", "b mlp --lanes 4 --data a,b", ""), 1);
-    assert_int_equal(picked(1, "b mlp --lanes 4,8", "b mlp --lanes 8", ""), 2);
+    assert_int_equal(picked(1, "b mlp --lanes 4,8", "b mlp --lanes 8", "--lanes 8"), 2);
     assert_int_equal(picked(1, "b --conv=auto --lr 1 --conv direct",
                             "b --conv=direct --lr 1 --conv direct", "--conv direct"), 2);
     const char *all = "b --plan x --batch=4,8 --plan y --lanes 1 --lanes 2,3";
     assert_int_equal(picked(0, all, "b --plan x --batch=4 --plan x --lanes 1 --lanes 1",
-                            "--batch 4 --plan x"), 12);
+                            "--batch 4 --lanes 1 --plan x"), 12);
     assert_int_equal(picked(3, all, "b --plan x --batch=8 --plan x --lanes 2 --lanes 2",
-                            "--batch 8 --plan x"), 12);
+                            "--batch 8 --lanes 2 --plan x"), 12);
     assert_int_equal(picked(11, all, "b --plan y --batch=8 --plan y --lanes 3 --lanes 3",
-                            "--batch 8 --plan y"), 12);
+                            "--batch 8 --lanes 3 --plan y"), 12);
     assert_int_equal(picked(1, "b --lanes 1,2 -- prog --lanes 1,2",
-                            "b --lanes 2 -- prog --lanes 1,2", ""), 2);
-    assert_int_equal(picked(1, "b --lanes 1,", "b --lanes ", ""), 2); /* which is refused */
+                            "b --lanes 2 -- prog --lanes 1,2", "--lanes 2"), 2);
+    assert_int_equal(picked(1, "b --lanes 1,", "b --lanes ", "--lanes "), 2); /* which is refused */
+    assert_int_equal(picked(1, "b --lr 0.1,0.2", "b --lr 0.2", "--lr 0.2"), 2);
+    assert_int_equal(picked(0, "b --amp O0,O1", "b --amp O0,O1", ""), 1);
     assert_int_equal(picked(0, "b --lanes", "b --lanes", ""), 1);
 }
 
@@ -366,6 +368,25 @@ static void host_v2(void **state) {
     assert_in_range(h.usable, 1, h.cores);
 }
 
+static void other_processes(void **state) {
+    (void)state;
+    cpu_set_t set;
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    char stat[256];
+    int mine = 0, n = 0;
+    double then = 0, now = 0;
+    while (!CPU_ISSET((size_t)mine, &set)) mine++;
+    for (int round = 0; round < 2; round++, then = now, now = host_others(root, &n)) {
+        /* The total begins with a number that looks like that of a core of this process. */
+        snprintf(stat, sizeof stat, "cpu  %d %d 0 0 0 0 0 0 0\ncpu%d 100000 0 %d 7 %d 0 0 0\n",
+                 mine, 900000 * round, mine, 2000 * round, 5000 * round);
+        put("/proc/stat", stat);
+    }
+    assert_int_equal(n, 1);
+    double seconds = 2000.0 / (double)sysconf(_SC_CLK_TCK);
+    assert_true(now - then > seconds - 0.5 && now - then <= seconds);
+}
+
 static void host_v1(void **state) {
     (void)state;
     struct host h;
@@ -512,6 +533,7 @@ int main(void) {
         cmocka_unit_test(use),
         cmocka_unit_test(help),
         cmocka_unit_test_setup_teardown(host_v2, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(other_processes, make_root, remove_root),
         cmocka_unit_test_setup_teardown(host_v1, make_root, remove_root),
         cmocka_unit_test_setup_teardown(host_free, make_root, remove_root),
     };
