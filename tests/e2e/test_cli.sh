@@ -375,8 +375,7 @@ bench --threads 1,2 --lanes 2,9 --conv auto --conv direct
 row 'its columns' 0 'workers  threads  lanes  MiB  fits *samples/s  *lowest  *highest  speed$'
 row 'a combination' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --lanes 2 --threads 1 --conv direct\$"
 row 'the first of as many cores' 0 "1 *2 *2 *[0-9]*  yes .*  1\.00  .* --threads 2 --conv auto\$"
-row 'one that is refused' 0 \
-    '--lanes 9 --threads 2 --conv direct: 9 lanes for a batch of 8: there can be 1 to 8$'
+row 'one that is refused' 0 '.* --lanes 9 .*: 9 lanes for a batch of 8: there can be 1 to 8'
 same 'a row for each' "$(grep -c ' yes ' out) $(grep -c 'lanes for' out)" '4 4'
 bench --plan plan.1 --plan plan.2 --plan plan.linear
 row 'the plan of one process' 0 "1 *1 *2 *[0-9]*  yes  *$rates  --plan plan.1\$"
@@ -385,8 +384,7 @@ row 'a plan of another network' 0 \
     '.*--plan plan.linear: plan.linear:[0-9]*: .* linear, but the network is mlp:'
 for wrong in '--lanes 2,eight' '--lanes 2,' '--lanes 2,,4' '-n auto,2' '--lr 0.1,x' \
     '--plan plan.1 --plan plan.none'; do
-    mistake "$wrong ends it at once" 2 'err:: expected \|cannot read the plan: plan.none' \
-        bench $small --steps 2 $wrong
+    mistake "bench $wrong" 2 'err:: expected \|cannot read the plan: ' bench $small $wrong
 done
 mistake 'a number of workers' 2 'err:at least 1, or several: 1,2,4$' bench $small -n auto
 bench --lr 0.1,1e30 --amp O0 --amp O5
