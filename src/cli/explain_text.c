@@ -126,9 +126,11 @@ static void add_buckets(struct text *t, const struct explanation *e) {
         text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is "
                     "complete\n%s", list.data ? list.data : "");
     else if (n)
-        text_add(t, "%d bucket%s of results, %.1f MB in all; the first is complete after unit %lld "
-                 "of %lld\n", n, n == 1 ? "" : "s", all / 1e6, (long long)first.item,
+        text_add(t, "%d bucket%s of results, %.1f MB in all", n, n == 1 ? "" : "s", all / 1e6);
+    if (n && !e->own->full && first.after)
+        text_add(t, "; the first is complete after unit %lld of %lld", (long long)first.item,
                  (long long)first.items);
+    text_add(t, n && !e->own->full ? "\n" : "");
     t->failed |= list.failed;
     text_free(&list);
 }

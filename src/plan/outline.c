@@ -211,21 +211,16 @@ static void add_table(struct outline *o, struct text *t) {
     columns_add(t, "  cllrr", &cells);
 }
 
-/* "whole: 76 of 227 operators (add, layer_norm, ...), which no strategy splits" */
-static void add_whole(const struct outline *o, struct text *t) {
-    const tri_graph *g = o->d->g;
-    struct nearest kinds = {.wanted = ""};
+/* "whole: 76 of 227 operators, which every seat computes" */
+static void add_whole(const struct dist *d, struct text *t) {
     int all = 0, whole = 0;
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        const tri_node *n = g->node[i];
+    for (size_t i = 0; i < d->g->n_nodes; i++) {
+        const tri_node *n = d->g->node[i];
         if (!n->n_in || n->backward) continue;
         all++;
-        whole += o->of[i] < 0;
-        if (o->of[i] < 0 && strlen(kinds.names) < 20) nearest_offer(&kinds, n->entry->op->name);
+        whole += !explain_is_split(d, n);
     }
-    if (whole)
-        text_add(t, "whole: %d of %d operators (%s, ...), which no strategy splits\n", whole, all,
-                 kinds.names);
+    if (whole) text_add(t, "whole: %d of %d operators, which every seat computes\n", whole, all);
 }
 
 void explain_outline(const struct dist *d, struct text *out) {
@@ -241,7 +236,7 @@ void explain_outline(const struct dist *d, struct text *out) {
         int run = run_of(&o, forward, explain_tensor(d, &d->move[i])->node);
         explain_sum(d, &d->move[i], &o.run[run].moves);
     }
-    if (!a.failed) add_table(&o, out), add_whole(&o, out);
+    if (!a.failed) add_table(&o, out), add_whole(d, out);
     out->failed |= a.failed;
     arena_free(&a);
     free(forward);
