@@ -34,10 +34,11 @@ void layout_normal(const struct mesh *m, struct layout *l) {
     const struct layout given = *l;
     for (int a = 0; a < m->n; a++) {
         int64_t seats = 1;
-        if (given.axis[a].kind != SPLIT) continue;
         for (int b = 0; b < m->n; b++)
             if (split_equal(&given.axis[a], &given.axis[b])) seats *= m->axis[b].size;
-        if (given.axis[a].extent % seats == 0) l->axis[a].extent = seats;
+        if (m->axis[a].size == 1) l->axis[a] = (struct split){0};
+        else if (given.axis[a].kind == SPLIT && given.axis[a].extent % seats == 0)
+            l->axis[a].extent = seats;
     }
 }
 
