@@ -123,13 +123,13 @@ static json_t *of_stage(const struct explanation *e, int i) {
 }
 
 static json_t *of_handed(const struct explanation *e, int i) {
-    struct part_handed h = parts_handed(e->m, i);
+    struct part_bucket h = parts_bucket(e->m, i);
     struct text readers = {0};
     char name[LEG_TEXT];
     legs_name(&e->c->legs, h.leg, name);
     parts_readers(e->m, i, &readers);
     return json_pack("{s:s,s:o,s:I,s:i,s:i,s:s}", "leg", name, "readers", of_text(&readers),
-                     "bytes", (json_int_t)h.bytes, "tensors", h.tensors, "kept", h.kept, "largest",
+                     "bytes", (json_int_t)h.bytes, "tensors", h.results, "kept", h.kept, "largest",
                      h.largest->node->name);
 }
 

@@ -18,12 +18,12 @@ static void add_handed(struct text *t, const struct explanation *e) {
         char name[LEG_TEXT], spec[SPEC_TEXT];
         struct text readers = {0};
         if (!parts_hands_over(e->m, i)) continue;
-        struct part_handed h = parts_handed(e->m, i);
+        struct part_bucket h = parts_bucket(e->m, i);
         legs_name(&e->c->legs, h.leg, name);
         parts_readers(e->m, i, &readers);
         text_add(list, "  %-6s %-16s %12zu %5d  %s of %s", name, readers.data ? readers.data : "",
                  h.bytes, h.kept, base_spec_text(&h.largest->spec, spec), h.largest->node->name);
-        text_add(list, h.tensors > 1 ? ", and %d more\n" : "\n", h.tensors - 1);
+        text_add(list, h.results > 1 ? ", and %d more\n" : "\n", h.results - 1);
         stash[legs_at(&e->c->legs, h.leg).stage % e->m->pipeline.tracks] +=
             (double)h.kept * (double)h.bytes;
         t->failed |= readers.failed;

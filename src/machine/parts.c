@@ -6,12 +6,16 @@ int parts_buckets(const struct machine *m) { return m ? m->tree[1].buckets.n : 0
 struct part_bucket parts_bucket(const struct machine *m, int bucket) {
     const struct tree *t = &m->tree[1];
     const struct program *lane = &m->thread[0].lane[0];
-    struct part_bucket b = {.item = (int64_t)lane->n_items, .items = (int64_t)lane->n_items};
-    for (int i = 0; i < lane->n_result; i++)
-        if (tree_has(t, lane, i, bucket)) {
-            b.bytes += base_spec_bytes(&lane->result[i].is->spec);
-            b.results++;
-        }
+    struct part_bucket b = {.item = (int64_t)lane->n_items, .items = (int64_t)lane->n_items,
+                            .leg = t->buckets.leg[bucket], .kept = t->bucket[bucket].kept};
+    for (int i = 0; i < lane->n_result; i++) {
+        const tri_tensor *is = lane->result[i].is;
+        if (!tree_has(t, lane, i, bucket)) continue;
+        b.bytes += base_spec_bytes(&is->spec);
+        b.results++;
+        if (!b.largest || base_spec_bytes(&is->spec) > base_spec_bytes(&b.largest->spec))
+            b.largest = is;
+    }
     for (int i = 0; i < t->events[0].n; i++) {
         const struct bucket_event *event = &t->events[0].event[i];
         if (event->bucket != bucket || event->opens) continue;
@@ -41,23 +45,6 @@ struct part_stage parts_stage(const struct machine *m, int stage) {
 
 bool parts_hands_over(const struct machine *m, int bucket) {
     return !buckets_is_summed(&m->tree[1].buckets, bucket);
-}
-
-struct part_handed parts_handed(const struct machine *m, int bucket) {
-    const struct tree *t = &m->tree[1];
-    const struct program *lane = &m->thread[0].lane[0];
-    struct part_handed h = {.leg = t->buckets.leg[bucket], .kept = t->bucket[bucket].kept};
-    size_t most = 0;
-    for (int i = 0; i < lane->n_result; i++) {
-        const tri_tensor *tensor = lane->result[i].is;
-        if (!tree_has(t, lane, i, bucket)) continue;
-        size_t bytes = base_spec_bytes(&tensor->spec);
-        h.tensors++;
-        h.bytes += bytes;
-        if (bytes > most) h.largest = tensor;
-        if (bytes > most) most = bytes;
-    }
-    return h;
 }
 
 void parts_readers(const struct machine *m, int bucket, struct text *out) {

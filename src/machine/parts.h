@@ -5,12 +5,14 @@
 
 #include "machine/machine.h"
 
-/* A bucket of results that are summed over the lanes; see parts_hands_over for the others. */
+/* A bucket: of results that are summed over the lanes, or of what a leg hands to other legs. */
 struct part_bucket {
-    size_t bytes;
+    size_t bytes; /* of a lane */
     int results;
-    int64_t item, items; /* it is complete after so many of the lane's units; all units */
-    const char *after;   /* the operator; null: it is complete when the lane is */
+    const tri_tensor *largest;
+    int64_t item, items; /* summed: it is complete after so many of the lane's units; all units */
+    const char *after;   /* the operator; null: it is complete when the lane or leg is */
+    int leg, kept;       /* handed over: of so many lanes */
 };
 int parts_buckets(const struct machine *m);
 struct part_bucket parts_bucket(const struct machine *m, int bucket);
@@ -22,14 +24,8 @@ struct part_stage {
 };
 struct part_stage parts_stage(const struct machine *m, int stage);
 
-/* What a leg hands to other legs: one of the buckets. */
-struct part_handed {
-    int leg, tensors, kept; /* kept: lanes */
-    size_t bytes;           /* of a lane */
-    const tri_tensor *largest;
-};
+/* Whether a leg hands it to other legs; and which read it. */
 bool parts_hands_over(const struct machine *m, int bucket);
-struct part_handed parts_handed(const struct machine *m, int bucket);
 void parts_readers(const struct machine *m, int bucket, struct text *out); /* "F1,B0" */
 /* The part of the tracks' time in which they wait, by `cost`; below 0 with a message: it is not
  * known. */
