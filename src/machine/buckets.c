@@ -47,10 +47,6 @@ static int by_end(const void *a, const void *b) {
     return x->of - y->of;
 }
 
-static bool is_handed(const struct program *lane, int i) {
-    return lane->g->legs && lane->result[i].of >= lane->g->handed;
-}
-
 /* The results of a leg that are summed, in the order in which they are complete; those of own
  * buckets last. Returns how many. */
 static int list(const struct program *lane, const struct span *span, const struct bucket_rule *rule,
@@ -59,7 +55,7 @@ static int list(const struct program *lane, const struct span *span, const struc
     for (int i = 0; i < lane->n_result; i++) {
         const tri_tensor *t = lane->result[i].is;
         int of = lane->result[i].of;
-        if (is_handed(lane, i) || (lane->g->legs && t->node->leg != leg)) continue;
+        if (program_hands_over(lane, i) || (lane->g->legs && t->node->leg != leg)) continue;
         r[n++] = (struct result){of, rule->own ? rule->own[of] : 0, memory_bytes(t), span[i]};
     }
     qsort(r, (size_t)n, sizeof *r, by_end);
@@ -184,7 +180,7 @@ static bool hand_over(const struct program *lane, int leg, int first, struct buc
     bool ok = readers;
     for (int i = 0; i < lane->n_result && ok; i++) {
         const tri_tensor *t = lane->result[i].is;
-        if (!is_handed(lane, i) || t->node->leg != leg) continue;
+        if (!program_hands_over(lane, i) || t->node->leg != leg) continue;
         int bucket = bucket_for(b, first, leg, &readers[t->id]);
         b->of[lane->result[i].of] = bucket;
         ok = bucket >= 0;

@@ -151,6 +151,23 @@ static void seat_changes(const struct program *p, const int16_t *at, size_t *cha
     }
 }
 
+/* A result that a leg hands to others stays until the last of the lane's items that reads it. */
+static void keep_handed(const struct program *p, const int16_t *at, size_t *change) {
+    for (int r = 0; r < p->n_result; r++) {
+        const tri_tensor *t = p->result[r].is;
+        size_t from = p->n_items, to = 0;
+        if (!program_hands_over(p, r) || !mesh_takes_part(t->node->owner, at)) continue;
+        for (size_t i = 0; i < p->n_items; i++) {
+            const struct unit *u = p->item[i].unit;
+            for (int k = 0; k < u->n_out && from > i; k++) from = u->out[k] == t ? i : from;
+            for (int k = 0; k < u->n_in; k++) to = u->in[k] == t ? i : to;
+        }
+        if (from > to) continue;
+        change[from] += memory_bytes(t);
+        change[to + 1] -= memory_bytes(t);
+    }
+}
+
 size_t budget_seat(const struct machine *m, const int16_t *at) {
     const struct program *p = NULL;
     for (int i = 0; machine_program(m, i) && !p; i++)
@@ -160,6 +177,7 @@ size_t budget_seat(const struct machine *m, const int16_t *at) {
     size_t *change = calloc(p->n_items + 2, sizeof *change), live = 0, most = 0;
     if (!change) return SIZE_MAX;
     seat_changes(p, at, change);
+    keep_handed(p, at, change);
     for (size_t i = 0; i < p->n_items; i++) {
         live += change[i];
         if (live > most) most = live;

@@ -39,8 +39,8 @@ size_t budget_program(const struct machine *m);
 size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most);
 
 /* With a mesh: the most bytes of a lane's arena that the seat at these coordinates needs at once,
- * in the order in which one thread runs all seats. What seats share counts for each. SIZE_MAX:
- * out of memory. */
+ * in the order in which one thread runs all seats, and of what its legs hand over. What seats share
+ * counts for each. SIZE_MAX: out of memory. */
 size_t budget_seat(const struct machine *m, const int16_t *at);
 
 /* The smallest of --memory-limit (asked; 0: none), the cgroup's limit and the machine's available

@@ -133,6 +133,8 @@ bool program_run_parts(const struct program *p, size_t i, int thread, int64_t fi
                        const struct program_step *step);
 /* The parts [*begin, *end) of `parts` that thread t of n runs. */
 void program_share(int64_t parts, int64_t t, int64_t n, int64_t *begin, int64_t *end);
+/* Whether result i is what a leg of a pipeline hands to other legs. */
+bool program_hands_over(const struct program *p, int i);
 void program_free(struct program *p);
 
 #endif

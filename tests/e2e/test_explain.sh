@@ -77,10 +77,12 @@ check 'in short: gpt2-small' in_short gpt2-small --batch 8 --lanes 2 --mesh mode
 check 'layers are folded' grep -q '^  transformer.h.[*] x12$' short
 check 'a run of operators' grep -q \
     '^    attn.c_attn.matmul .. attention  out/3/model  *0+12 all-reduce  *0  150994944$' short
-check 'what is whole' grep -q '^whole: 107 of 225 operators (.*), which no strategy splits$' short
+check 'what is whole' grep -q '^whole: 123 of 225 operators, which every seat computes$' short
 check 'a lane that is not split' grep -q '^  unsplit  *474.7 .* 3351.1$' short
 check 'in short: stages' in_short bert-large --batch 8 --lanes 4 --mesh model=2 --stages 4 \
     --strategy megatron-sp
+check 'a seat has less than all' awk \
+    '/^  a seat/ { seat = $NF } /^  unsplit/ { exit !(seat > 0 && seat * 1.5 < $NF) }' short
 check 'in short: pictures' in_short resnet152:size=64 --batch 4 --lanes 2 --mesh model=2 \
     --strategy channels
 check 'scopes in scopes' grep -q '^  layer[*].[*] x50$' short
@@ -103,6 +105,17 @@ check 'sums' says '^  in all *8+3 * 199168 * 196608$' "$trireme" explain $model 
 check 'JSON' adds_up
 check 'replicas' says '1024 devices: 512 replicas' \
     "$trireme" explain $model $mesh --devices 1024
+one_seat() { # axes; nothing moves, and the bits are those of no mesh
+    "$trireme" explain $model --mesh model=1 --strategy megatron --json >out &&
+        grep -q '"moves": \[\]' out && grep -q '"to_store": 0' out || return 1
+    "$trireme" train $model --steps 2 --quiet >alone &&
+        "$trireme" train $model --steps 2 --quiet --mesh model=1 --strategy megatron >out || return 1
+    [ "$(grep -o 'loss=[^ ]* weights=[^ ]*' alone)" = "$(grep -o 'loss=[^ ]* weights=[^ ]*' out)" ]
+}
+check 'one seat' one_seat
+echo 'transformer.gather batch=data' >samples
+check 'an axis of one seat' says '^  in all *8+3 * 199168 * 196608$' "$trireme" explain $model \
+    --batch 8 --lanes 2 --mesh data=1,model=2 --strategy megatron,samples
 check 'a large mesh' says 'mesh model=32: 32 seats' \
     "$trireme" explain mlp --batch 64 --lanes 1 --mesh model=32 --unset batch
 check 'slow channels' says '^conv1.conv2d and 13 more: .* it leaves the fast' \
@@ -112,6 +125,8 @@ check 'no mesh, one lane' refuses 'has no mesh, no stages and one lane' \
     "$trireme" explain $model --lanes 1
 check 'no mesh' says '^  2 .*unit 23 of 25, grad.fc1.matmul' \
     "$trireme" explain mlp --lanes 4 --bucket 1M --full
+check 'complete with its leg' says '^2 buckets of results, 27.8 MB in all$' "$trireme" explain \
+    gpt2-tiny --stages 2 --lanes 4
 check 'no mesh, in short' says '^3 buckets of results, 2.7 MB in all' "$trireme" explain mlp \
     --lanes 4 --bucket 1M
 
