@@ -24,14 +24,17 @@ static void measure(const char *at, int width[COLUMNS_MOST]) {
     }
 }
 
-/* Narrows the column that may be cut. */
+/* Narrows columns that may be cut, the widest first. */
 static void fit(const char *sides, int indent, int width[COLUMNS_MOST]) {
-    const char *cut = strchr(sides, 'c');
-    int all = indent - 2;
+    int all = indent - 2, *cut = width;
     for (int c = 0; c < COLUMNS_MOST && sides[indent + c]; c++) all += width[c] + 2;
-    if (!cut || all <= COLUMNS_WIDTH) return;
-    int *its = &width[cut - sides - indent], left = *its - (all - COLUMNS_WIDTH);
-    *its = left < COLUMNS_LEAST ? COLUMNS_LEAST : left;
+    for (; all > COLUMNS_WIDTH && cut; all--) {
+        cut = NULL;
+        for (int c = 0; c < COLUMNS_MOST && sides[indent + c]; c++)
+            if (sides[indent + c] == 'c' && width[c] > (cut ? *cut : COLUMNS_LEAST))
+                cut = &width[c];
+        if (cut) --*cut;
+    }
 }
 
 void columns_add(struct text *out, const char *sides, struct text *cells) {

@@ -10,8 +10,8 @@
 
 /* Adds the rows of `cells` to `out`, each column as wide as its widest cell, with two blanks
  * between columns. In `cells`, a tab ends a cell and a newline a row. sides: for each column 'l' or
- * 'r', the side on which its cells stand, or 'c' once, on the left and cut if rows are too wide;
- * blanks before them begin each row. Frees `cells`. */
+ * 'r', the side on which its cells stand, or 'c', on the left and cut if rows are too wide; blanks
+ * before them begin each row. Frees `cells`. */
 void columns_add(struct text *out, const char *sides, struct text *cells);
 /* Adds a user's text to a cell, with blanks for tabs and newlines. */
 void columns_cell(struct text *cells, const char *text);

@@ -208,7 +208,7 @@ static void add_table(struct outline *o, struct text *t) {
     }
     text_add(&cells, "in all\t\t%d+%d\t%.0f\t%.0f\n", all.all[MOVE_FORWARD].n,
              all.all[MOVE_BACKWARD].n, all.all[MOVE_FORWARD].bytes, all.all[MOVE_BACKWARD].bytes);
-    columns_add(t, "  cllrr", &cells);
+    columns_add(t, "  cclrr", &cells);
 }
 
 /* "whole: 76 of 227 operators, which every seat computes" */
