@@ -106,7 +106,7 @@ static tri_status explain(const char *model, const struct compilation *c, const 
     e.shown = !e.d->g ? 0 : m ? e.seats : 1;
     sum_lanes(c, e.step);
     if (e.shown) e.unsplit = explain_seat(&whole, e.seat[0].at);
-    if (own->match && !explain_matches(&e)) return base_last();
+    if (own->match && !explain_matches(e.d->g, own->match)) return base_last();
     for (int64_t i = 0; i < e.shown; i++) {
         mesh_at(&e.d->mesh, i, e.seat[i].at);
         e.seat[i].bytes = explain_seat(e.d, e.seat[i].at);

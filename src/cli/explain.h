@@ -38,8 +38,6 @@ struct explanation {
 
 void explain_add_stages(const struct explanation *e, struct text *out);
 
-/* False with a message: --match names no operator of the lane. */
-bool explain_matches(const struct explanation *e);
 void explain_as_text(const struct explanation *e, struct text *out);
 /* One object. False: out of memory. */
 bool explain_as_json(const struct explanation *e, struct text *out);

@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/explain.h"
 
-#include <string.h>
-
 #include "base/columns.h"
-#include "plan/strategy_inside.h"
 
 /* ---- operators and moves ---- */
-
-/* Whether --match names the operator, or for a gradient its forward operator. */
-static bool matches(const struct explanation *e, const tri_node *n) {
-    const char *own = n->backward ? strchr(n->name, '.') : NULL;
-    tri_node forward = {.name = own ? own + 1 : n->name};
-    const char *match = e->own->match;
-    return !match || node_in_scope(n, match) || node_in_scope(&forward, match);
-}
-
-bool explain_matches(const struct explanation *e) {
-    const struct strategy_line l = {.pattern = e->own->match, .from = "--match"};
-    for (size_t i = 0; i < e->d->g->n_nodes; i++)
-        if (e->d->g->node[i]->n_in && matches(e, e->d->g->node[i])) return true;
-    return !strategy_unmatched(&l, e->d->g, NULL);
-}
 
 static void add_operators(struct text *t, const struct explanation *e, bool backward) {
     bool any = false;
     for (size_t i = 0; i < e->d->g->n_nodes; i++) {
         const tri_node *n = e->d->g->node[i];
-        if (!n->n_in || n->backward != backward || !matches(e, n)) continue;
+        if (!n->n_in || n->backward != backward || !explain_names(e->own->match, n)) continue;
         if (!any)
             text_add(t, "\n%s: operator, factor/axis, and the shapes that seat 0 computes\n",
                      backward ? "backward" : "forward");
@@ -44,7 +26,9 @@ static void add_moves(struct text *t, const struct explanation *e, enum move_whe
         const struct move *m = &e->d->move[i];
         const tri_node *reader = m->node < 0 ? NULL : e->d->g->node[m->node];
         if (move_when(e->d, m) != when) continue;
-        if (!matches(e, explain_tensor(e->d, m)->node) && !(reader && matches(e, reader))) continue;
+        if (!explain_names(e->own->match, explain_tensor(e->d, m)->node) &&
+            !(reader && explain_names(e->own->match, reader)))
+            continue;
         any = true;
         explain_move(e->d, m, t);
     }
@@ -53,13 +37,17 @@ static void add_moves(struct text *t, const struct explanation *e, enum move_whe
 
 /* ---- seats ---- */
 
+static void add_mib(struct text *t, double bytes, const char *after) {
+    text_add(t, "%.*f%s", bytes > 0 && bytes < 1 << 20 ? 4 : 1, bytes / (1 << 20), after);
+}
+
 static void add_seat(struct text *cells, const struct explanation *e, const char *name,
                      const struct seat_bytes *b, size_t lane) {
     const size_t bytes[] = {b->params, b->states, b->data, b->given, b->results,
                             e->m ? lane : b->computed};
     text_add(cells, "%s", name);
     for (size_t i = 0; i < COUNT(bytes); i++)
-        text_add(cells, "\t%.*f", bytes[i] < 1 << 20 ? 4 : 1, (double)bytes[i] / (1 << 20));
+        text_add(cells, "\t"), add_mib(cells, (double)bytes[i], "");
     text_add(cells, "\n");
 }
 
@@ -84,17 +72,22 @@ static void add_seats(struct text *t, const struct explanation *e) {
     add_seat(&cells, e, "unsplit", &e->unsplit, e->unsplit_lane);
     text_add(t, "\n");
     columns_add(t, "  lrrrrrr", &cells);
-    if (!e->m)
-        text_add(t, "computed: by all operators, in memory that is used once; a mesh of up to %d "
-                 "seats is expanded\n", EXPLAIN_MOST_SEATS);
+    text_add(&cells, "given: casts and sums made before the lanes; results: what a lane makes; ");
+    if (e->m) text_add(&cells, "activations: one lane's%s\n", e->c->stages ? ", with what its legs hand over" : "");
+    else
+        text_add(&cells, "computed: by all operators, in memory that is used once; a mesh of up to "
+                 "%d seats is expanded\n", EXPLAIN_MOST_SEATS);
+    columns_fill(t, &cells);
 }
 
 /* ---- sums ---- */
 
 static void add_sums(struct text *t, const struct explanation *e) {
-    text_add(t, "a step (%lld lane%s) moves %.1f MB forward, %.1f backward, %.1f to the store\n",
-             (long long)e->c->lanes, e->c->lanes == 1 ? "" : "s", e->step[MOVE_FORWARD] / 1e6,
-             e->step[MOVE_BACKWARD] / 1e6, e->step[MOVE_TO_STORE] / 1e6);
+    text_add(t, "a step (%lld lane%s) moves ", (long long)e->c->lanes,
+             e->c->lanes == 1 ? "" : "s");
+    add_mib(t, e->step[MOVE_FORWARD], " MiB forward, ");
+    add_mib(t, e->step[MOVE_BACKWARD], " backward, ");
+    add_mib(t, e->step[MOVE_TO_STORE], " to the store\n");
     if (!e->own->devices) return;
     text_add(t, "%lld devices: %lld replica%s of the mesh, each with lanes of its own: %.0f bytes "
              "forward, %.0f\nbackward; %.0f bytes of gradients are all-reduced over the replicas\n",
@@ -126,7 +119,7 @@ static void add_buckets(struct text *t, const struct explanation *e) {
         text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is "
                     "complete\n%s", list.data ? list.data : "");
     else if (n)
-        text_add(t, "%d bucket%s of results, %.1f MB in all", n, n == 1 ? "" : "s", all / 1e6);
+        text_add(t, "%d bucket%s of results, ", n, n == 1 ? "" : "s"), add_mib(t, all, " MiB in all");
     if (n && !e->own->full && first.after)
         text_add(t, "; the first is complete after unit %lld of %lld", (long long)first.item,
                  (long long)first.items);
@@ -157,13 +150,14 @@ void explain_as_text(const struct explanation *e, struct text *t) {
     const struct compilation *c = e->c;
     const bool mesh = e->d->g, full = e->own->full;
     struct text notes = {0};
-    text_add(t, "%s, batch %lld: %lld lane%s of %lld", e->model, (long long)c->whole->batch,
+    text_add(&notes, "%s, batch %lld: %lld lane%s of %lld", e->model, (long long)c->whole->batch,
              (long long)c->lanes, c->lanes == 1 ? "" : "s", (long long)c->samples[0]);
-    if (c->n_sizes > 1) text_add(t, " or %lld", (long long)c->samples[1]);
-    text_add(t, " sample%s; %s", c->samples[0] == 1 ? "" : "s", mesh ? "mesh " : "no mesh");
-    mesh_print(&c->strategies.mesh, t);
-    if (mesh) text_add(t, ": %lld seat%s", (long long)e->seats, e->seats == 1 ? "" : "s");
-    text_add(t, "\n");
+    if (c->n_sizes > 1) text_add(&notes, " or %lld", (long long)c->samples[1]);
+    text_add(&notes, " sample%s; %s", c->samples[0] == 1 ? "" : "s", mesh ? "mesh " : "no mesh");
+    mesh_print(&c->strategies.mesh, &notes);
+    if (mesh) text_add(&notes, ": %lld seat%s", (long long)e->seats, e->seats == 1 ? "" : "s");
+    text_add(&notes, "\n");
+    columns_fill(t, &notes);
     if (mesh && (full || e->own->match)) {
         add_operators(t, e, false);
         add_operators(t, e, true);
@@ -176,7 +170,7 @@ void explain_as_text(const struct explanation *e, struct text *t) {
     if (mesh) explain_outline(e->d, t);
     if (e->d->rebuilt)
         text_add(t, "operators named .split. stand for one that cannot be split as it is\n");
-    explain_notes(c, true, &notes);
+    explain_notes(c, true, "", &notes);
     columns_fill(t, &notes);
     add_per_lane(t, e);
     explain_add_stages(e, t);

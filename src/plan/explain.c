@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "plan/passes.h"
+#include "plan/strategy_inside.h"
 
 void mesh_at(const struct mesh *m, int64_t i, int16_t at[MESH_MOST_AXES]) {
     for (int a = MESH_MOST_AXES; a-- > 0;) {
@@ -139,6 +140,19 @@ struct move_sums explain_sums(const struct dist *d) {
 
 /* ---- a line for an operator, and for a move ---- */
 
+bool explain_names(const char *match, const tri_node *n) {
+    const char *own = n->backward ? strchr(n->name, '.') : NULL;
+    const tri_node forward = {.name = own ? own + 1 : n->name};
+    return !match || node_in_scope(n, match) || node_in_scope(&forward, match);
+}
+
+bool explain_matches(const tri_graph *lane, const char *match) {
+    const struct strategy_line l = {.pattern = match, .from = "--match"};
+    for (size_t i = 0; i < lane->n_nodes; i++)
+        if (lane->node[i]->n_in && explain_names(match, lane->node[i])) return true;
+    return !strategy_unmatched(&l, lane, NULL);
+}
+
 static void add_slice(struct text *t, const struct dist *d, const tri_tensor *tensor,
                       const struct layout *l) {
     tri_shape s = explain_slice(d, tensor, l, NULL);
@@ -213,7 +227,22 @@ static bool is_asked(const struct strategies *s, const tri_node *n) {
     return asked;
 }
 
-static void note_resplit(const struct dist *d, const struct strategies *s, struct text *out) {
+/* The likely cause: factors that the seats do not divide. */
+static void add_unequal(const struct dist *d, const tri_node *n, struct text *out) {
+    struct factors f;
+    if (!op_has_factors(n->entry->op) || !factors_of(n, &f)) return;
+    for (int a = 0; a < d->mesh.n; a++) {
+        const struct use *u = &d->use[n->id][a];
+        if (u->kind == USE_FACTOR && f.extent[u->factor] % d->mesh.axis[a].size)
+            text_add(out, "; %lld seats do not divide the %lld places of its factor %s",
+                     (long long)d->mesh.axis[a].size, (long long)f.extent[u->factor],
+                     factor_name(n, &f, u->factor));
+    }
+    factors_free(&f);
+}
+
+static void note_resplit(const struct dist *d, const struct strategies *s, const char *prefix,
+                         struct text *out) {
     const struct move *most = NULL;
     size_t bytes = 0;
     int n = 0;
@@ -227,15 +256,17 @@ static void note_resplit(const struct dist *d, const struct strategies *s, struc
     if (!most) return;
     const tri_tensor *t = explain_tensor(d, most);
     const tri_node *reader = d->g->node[most->node];
-    text_add(out, "split again: %d all-to-all, %zu bytes of a lane: %s is split by ", n, bytes,
-             t->node->name);
+    text_add(out, "%ssplit again: %d all-to-all, %zu bytes of a lane: %s is split by ", prefix, n,
+             bytes, t->node->name);
     explain_split(d, t->node, out);
     text_add(out, " as ");
     layout_text(&d->mesh, &most->from, t->spec.shape.rank, out);
     text_add(out, "%s; %s needs other parts, by ",
              is_asked(s, t->node) ? "" : ", for which no strategy asks", reader->name);
     explain_split(d, reader, out);
-    text_add(out, is_asked(s, reader) ? "\n" : ", for which no strategy asks\n");
+    text_add(out, is_asked(s, reader) ? "" : ", for which no strategy asks");
+    add_unequal(d, reader, out);
+    text_add(out, "\n");
 }
 
 /* The factor that was to be split along an axis, and by what; 0: none. */
@@ -270,7 +301,7 @@ static void add_too_few(const struct dist *d, const struct strategies *s, const 
 /* "NAME and 2 more: WHY" about what add_too_few says; axis below 0: about warnings. False: there
  * is nothing to say. */
 static bool note_nodes(const struct compilation *c, const struct dist *d, int axis,
-                       struct text *out) {
+                       const char *prefix, struct text *out) {
     struct text why = {0};
     int found = 0;
     for (size_t i = 0; i < d->g->n_nodes; i++) {
@@ -279,8 +310,8 @@ static bool note_nodes(const struct compilation *c, const struct dist *d, int ax
         if (n->n_in && axis < 0) explain_warning(d, c->target, n, &why);
         else if (n->n_in) add_too_few(d, &c->strategies, n, axis, &why);
         if (why.size == before || found++) why.size = before;
-        else if (axis < 0) text_add(out, "%s", n->name);
-        else text_add(out, "whole along %s: %s", d->mesh.axis[axis].name, n->name);
+        else if (axis < 0) text_add(out, "%s%s", prefix, n->name);
+        else text_add(out, "%swhole along %s: %s", prefix, d->mesh.axis[axis].name, n->name);
     }
     if (found > 1) text_add(out, " and %d more", found - 1);
     if (found) text_add(out, ": %.*s\n", (int)why.size, why.data);
@@ -289,13 +320,14 @@ static bool note_nodes(const struct compilation *c, const struct dist *d, int ax
     return found;
 }
 
-void explain_notes(const struct compilation *c, bool warnings, struct text *out) {
+void explain_notes(const struct compilation *c, bool warnings, const char *prefix,
+                   struct text *out) {
     const struct dist *d = &c->dist[0];
     bool whole = false;
-    if (d->g) note_resplit(d, &c->strategies, out);
-    if (d->g && warnings) note_nodes(c, d, -1, out);
+    if (d->g) note_resplit(d, &c->strategies, prefix, out);
+    if (d->g && warnings) note_nodes(c, d, -1, prefix, out);
     for (int i = 0; i < c->n_sizes && !whole; i++) /* smaller lanes may have too few samples */
-        for (int a = 0; a < d->mesh.n; a++) whole |= note_nodes(c, &c->dist[i], a, out);
+        for (int a = 0; a < d->mesh.n; a++) whole |= note_nodes(c, &c->dist[i], a, prefix, out);
 }
 
 /* ---- seats ---- */

@@ -51,6 +51,11 @@ struct move_sums {
 void explain_sum(const struct dist *d, const struct move *m, struct move_sums *s); /* adds one */
 struct move_sums explain_sums(const struct dist *d);
 
+/* Whether a pattern of --match, null for any, names the operator, or for a gradient its forward
+ * operator; whether it names one of the lane's: false with a message. */
+bool explain_names(const char *match, const tri_node *n);
+bool explain_matches(const tri_graph *lane, const char *match);
+
 /* Adds a line about an operator, after which notes may follow; about a move. target: of the device,
  * or null. */
 void explain_operator(const struct dist *d, const struct target *target, const tri_node *n,
@@ -62,10 +67,11 @@ void explain_move(const struct dist *d, const struct move *m, struct text *out);
  * up to those of all moves. */
 void explain_outline(const struct dist *d, struct text *out);
 
-/* Adds lines about what may not be expected: tensors that move from one split to another, operators
+/* Adds lines, each after `prefix`, about what may not be expected: tensors that move from one split to another, operators
  * that stay whole although a strategy splits them; and warnings of operators. */
 struct compilation;
-void explain_notes(const struct compilation *c, bool warnings, struct text *out);
+void explain_notes(const struct compilation *c, bool warnings, const char *prefix,
+                   struct text *out);
 
 /* Bytes that one seat holds. A tensor that several operators need in different parts counts once
  * for each different part, up to the whole. */

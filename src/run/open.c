@@ -278,11 +278,9 @@ static void print_notes(tri_run *run) {
     struct text split = {0};
     if (!run->executor->reports(run) || has_told(run)) return;
     if (shown) atomic_store(&shown->notes, 1);
-    if (!run->options.forward) explain_notes(&run->machine->compilation, false, &split);
-    for (char *line = split.failed ? NULL : split.data, *end; line && *line; line = end + 1) {
-        end = strchr(line, '\n');
-        fprintf(stderr, "trireme: %.*s\n", (int)(end - line), line);
-    }
+    if (!run->options.forward)
+        explain_notes(&run->machine->compilation, false, "trireme: ", &split);
+    if (split.data && !split.failed) fputs(split.data, stderr);
     text_free(&split);
     data_print_notes(run->data, run->options.quiet);
     data_print_notes(run->policy->data, run->options.quiet);

@@ -134,9 +134,9 @@ check 'no mesh, one lane' refuses 'has no mesh, no stages and one lane' \
     "$trireme" explain $model --lanes 1
 check 'no mesh' says '^  2 .*unit 23 of 25, grad.fc1.matmul' \
     "$trireme" explain mlp --lanes 4 --bucket 1M --full
-check 'complete with its leg' says '^2 buckets of results, 27.8 MB in all$' "$trireme" explain \
+check 'complete with its leg' says '^2 buckets of results, 26.6 MiB in all$' "$trireme" explain \
     gpt2-tiny --stages 2 --lanes 4
-check 'no mesh, in short' says '^3 buckets of results, 2.7 MB in all' "$trireme" explain mlp \
+check 'no mesh, in short' says '^3 buckets of results, 2.6 MiB in all' "$trireme" explain mlp \
     --lanes 4 --bucket 1M
 
 # A pipeline.
@@ -215,6 +215,13 @@ echo 'maybe * features=model' >guess
 guess='attention.tri --lanes 2 --mesh model=2 --strategy guess'
 again='split again: 2 all-to-all, 16384 bytes of a lane: v.matmul is split by rows/model as (-,mo'
 check 'in short: gradients of what is whole' in_short $guess
+check 'seats that do not divide' says '; 3 seats do not divide the 4 places of its factor heads$' \
+    "$trireme" explain $model --mesh model=3 --strategy megatron
+check 'a small number' says ' moves 0.3799 MiB forward, ' "$trireme" explain $model $mesh --lanes 1
+check 'what it counts' grep -q "activations: one lane's$" out
+check 'a mistyped mesh' refuses 'as --mesh model=2 (tri_mesh) would; do you mean modell?$' \
+    "$trireme" explain $model --mesh modell=2 --strategy megatron
+check 'workers' refuses '^trireme: -n has no effect' "$trireme" explain $model $mesh -n 2
 check 'a guess' says "^$again" "$trireme" explain $guess
 check 'train says it' says \
     "^trireme: $again.*, for which no strategy asks; grad.out.matmul.matmul needs" \
