@@ -68,19 +68,25 @@ void columns_cell(struct text *cells, const char *text) {
     for (; *text; text++) text_add(cells, "%c", strchr("\t\n", *text) ? ' ' : *text);
 }
 
-void columns_fill(struct text *out, struct text *lines) {
-    const char *at = lines->failed || !lines->data ? "" : lines->data;
-    for (int used = 0; *at;) {
+const char *columns_wrap(struct text *out, const char *at, const char *end, int last, int column,
+                         int margin) {
+    for (bool first = true; at < end && *at != '\n'; first = false) {
         size_t bytes = strcspn(at, " \n");
-        int width = width_of(at, bytes);
-        bool fits = used + 1 + width <= COLUMNS_WIDTH;
-        if (used) text_add(out, fits ? " " : "\n  ");
-        text_add(out, "%.*s", (int)bytes, at);
-        used = !used ? width : fits ? used + 1 + width : 2 + width;
-        at += bytes;
-        if (*at == '\n') text_add(out, "\n"), used = 0;
-        at += *at != 0;
+        if (at + bytes > end) bytes = (size_t)(end - at);
+        const int n = width_of(at, bytes);
+        const bool fits = first || column + 1 + n <= last;
+        if (!fits) text_add(out, "\n%*s", margin, "");
+        text_add(out, first || !fits ? "%.*s" : " %.*s", (int)bytes, at);
+        column = fits ? column + n + !first : margin + n;
+        at += bytes + (at[bytes] == ' ');
     }
+    text_add(out, "\n");
+    return at;
+}
+
+void columns_fill(struct text *out, struct text *lines) {
+    const char *at = lines->data, *end = lines->failed || !at ? at : at + lines->size;
+    for (; at < end; at++) at = columns_wrap(out, at, end, COLUMNS_WIDTH, 0, 2);
     out->failed |= lines->failed;
     text_free(lines);
 }

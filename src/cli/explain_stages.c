@@ -11,25 +11,26 @@
 
 static void add_handed(struct text *t, const struct explanation *e) {
     double stash[STAGE_MOST] = {0};
-    struct text not_shown = {0}, kept = {0}, *list = e->own->full ? t : &not_shown;
-    text_add(list, "\nwhat legs hand over: bytes of a lane, and of how many lanes they are kept\n"
-                   "  %-6s %-16s %12s %5s  %s\n", "leg", "read by", "bytes", "kept", "the largest");
-    for (int i = 0; i < e->m->tree[1].buckets.n; i++) {
+    struct text cells = {0}, kept = {0};
+    text_add(&cells, "leg\tread by\tbytes\tkept\tthe largest\n");
+    for (int i = 0; i < parts_buckets(e->m); i++) {
         char name[LEG_TEXT], spec[SPEC_TEXT];
-        struct text readers = {0};
         if (!parts_hands_over(e->m, i)) continue;
         struct part_bucket h = parts_bucket(e->m, i);
         legs_name(&e->c->legs, h.leg, name);
-        parts_readers(e->m, i, &readers);
-        text_add(list, "  %-6s %-16s %12zu %5d  %s of %s", name, readers.data ? readers.data : "",
-                 h.bytes, h.kept, base_spec_text(&h.largest->spec, spec), h.largest->node->name);
-        text_add(list, h.results > 1 ? ", and %d more\n" : "\n", h.results - 1);
+        text_add(&cells, "%s\t", name);
+        parts_readers(e->m, i, &cells);
+        text_add(&cells, "\t%zu\t%d\t%s of %s", h.bytes, h.kept,
+                 base_spec_text(&h.largest->spec, spec), h.largest->node->name);
+        text_add(&cells, h.results > 1 ? ", and %d more\n" : "\n", h.results - 1);
         stash[legs_at(&e->c->legs, h.leg).stage % e->m->pipeline.tracks] +=
             (double)h.kept * (double)h.bytes;
-        t->failed |= readers.failed;
-        text_free(&readers);
     }
-    text_free(&not_shown);
+    if (e->own->full) {
+        text_add(t, "\nwhat legs hand over: bytes of a lane, and how many lanes' are kept\n");
+        columns_add(t, "  llrrl", &cells);
+    }
+    text_free(&cells);
     for (int track = 0; track < e->m->pipeline.tracks; track++)
         text_add(&kept, "%s track %d %.1f MiB", track ? "," : "kept in all:", track,
                  stash[track] / (1 << 20));

@@ -41,11 +41,10 @@ static void add_mib(struct text *t, double bytes, const char *after) {
     text_add(t, "%.*f%s", bytes > 0 && bytes < 1 << 20 ? 4 : 1, bytes / (1 << 20), after);
 }
 
-static void add_seat(struct text *cells, const struct explanation *e, const char *name,
-                     const struct seat_bytes *b, size_t lane) {
+static void add_seat(struct text *cells, const struct explanation *e, const struct seat_bytes *b,
+                     size_t lane) {
     const size_t bytes[] = {b->params, b->states, b->data, b->given, b->results,
                             e->m ? lane : b->computed};
-    text_add(cells, "%s", name);
     for (size_t i = 0; i < COUNT(bytes); i++)
         text_add(cells, "\t"), add_mib(cells, (double)bytes[i], "");
     text_add(cells, "\n");
@@ -60,23 +59,21 @@ static void add_seats(struct text *t, const struct explanation *e) {
     text_add(&cells, "MiB\tparameters\tstates\tdata\tgiven\tresults\t%s\n",
              e->m ? "activations" : "computed");
     for (int64_t i = 0; i < e->shown; i++) {
-        struct text name = {0};
         if (!e->own->full && i != most) continue;
-        text_add(&name, "%s", e->own->full ? "seat " : "a seat, at most");
+        text_add(&cells, e->own->full ? "seat " : "a seat, at most");
         for (int a = 0; a < e->d->mesh.n && e->own->full; a++)
-            text_add(&name, "%s%d", a ? "," : "", e->seat[i].at[a]);
-        add_seat(&cells, e, name.data ? name.data : "", &e->seat[i].bytes, e->seat[i].lane);
-        t->failed |= name.failed;
-        text_free(&name);
+            text_add(&cells, "%s%d", a ? "," : "", e->seat[i].at[a]);
+        add_seat(&cells, e, &e->seat[i].bytes, e->seat[i].lane);
     }
-    add_seat(&cells, e, "unsplit", &e->unsplit, e->unsplit_lane);
+    text_add(&cells, "unsplit");
+    add_seat(&cells, e, &e->unsplit, e->unsplit_lane);
     text_add(t, "\n");
     columns_add(t, "  lrrrrrr", &cells);
-    text_add(&cells, "given: casts and sums made before the lanes; results: what a lane makes; ");
-    if (e->m) text_add(&cells, "activations: one lane's%s\n", e->c->stages ? ", with what its legs hand over" : "");
-    else
-        text_add(&cells, "computed: by all operators, in memory that is used once; a mesh of up to "
-                 "%d seats is expanded\n", EXPLAIN_MOST_SEATS);
+    text_add(&cells,
+             "given: casts and sums made before the lanes; results: what a lane makes; %s%s",
+             e->m ? "activations: one lane's" : "computed: by all operators, in memory that is "
+             "used once; larger meshes are not expanded",
+             e->m && e->c->stages ? ", with what its legs hand over\n" : "\n");
     columns_fill(t, &cells);
 }
 
@@ -98,7 +95,7 @@ static void add_sums(struct text *t, const struct explanation *e) {
 
 /* A line for each; in short, one for all. */
 static void add_buckets(struct text *t, const struct explanation *e) {
-    struct text list = {0}, cells = {0};
+    struct text cells = {0};
     struct part_bucket first = {0};
     double all = 0;
     int n = 0;
@@ -114,18 +111,18 @@ static void add_buckets(struct text *t, const struct explanation *e) {
             text_add(&cells, "unit %lld of %lld, %s\n", (long long)b.item, (long long)b.items,
                      b.after);
     }
-    columns_add(&list, "  lrrl", &cells);
-    if (n && e->own->full)
-        text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is "
-                    "complete\n%s", list.data ? list.data : "");
-    else if (n)
-        text_add(t, "%d bucket%s of results, ", n, n == 1 ? "" : "s"), add_mib(t, all, " MiB in all");
-    if (n && !e->own->full && first.after)
+    if (n && e->own->full) {
+        text_add(t, "\nbuckets of results, each summed over the lanes as soon as it is complete\n");
+        columns_add(t, "  lrrl", &cells);
+    }
+    text_free(&cells);
+    if (!n || e->own->full) return;
+    text_add(t, "%d bucket%s of results, ", n, n == 1 ? "" : "s");
+    add_mib(t, all, " MiB in all");
+    if (first.after)
         text_add(t, "; the first is complete after unit %lld of %lld", (long long)first.item,
                  (long long)first.items);
-    text_add(t, n && !e->own->full ? "\n" : "");
-    t->failed |= list.failed;
-    text_free(&list);
+    text_add(t, "\n");
 }
 
 /* How many there are; all, if no list of operators says so. */

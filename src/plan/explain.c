@@ -269,32 +269,24 @@ static void note_resplit(const struct dist *d, const struct strategies *s, const
     text_add(out, "\n");
 }
 
-/* The factor that was to be split along an axis, and by what; 0: none. */
-static uint8_t asked_factor(const struct strategies *s, const tri_node *n, const struct factors *f,
-                            int axis, const char **by) {
-    struct ask ask[MESH_MOST_AXES];
-    bool found = strategies_find(s, n, ask);
-    uint8_t factor = factor_named(n, f, "batch");
-    *by = found ? ask[axis].from : "--unset batch";
-    if (found && (ask[axis].kind == ASK_TOO_MUCH || ask[axis].kind == ASK_FACTOR))
-        return ask[axis].factor;
-    if (!factor) factor = factor_named(n, f, "rows");
-    bool divides = s->unset != UNSET_BATCH || f->extent[factor] % s->mesh.axis[axis].size == 0;
-    return found || divides ? 0 : factor;
-}
-
 /* Adds why a forward node is whole along an axis although it was to be split. */
 static void add_too_few(const struct dist *d, const struct strategies *s, const tri_node *n,
                         int axis, struct text *out) {
-    const char *by;
+    const int64_t seats = s->mesh.axis[axis].size;
+    struct ask ask[MESH_MOST_AXES];
     struct factors f;
+    uint8_t factor = 0;
     if (n->backward || d->use[n->id][axis].kind != USE_WHOLE) return;
     if (!op_has_factors(n->entry->op) || !factors_of(n, &f)) return;
-    uint8_t factor = asked_factor(s, n, &f, axis, &by);
-    if (factor)
+    const bool found = strategies_find(s, n, ask);
+    if (found && (ask[axis].kind == ASK_TOO_MUCH || ask[axis].kind == ASK_FACTOR))
+        factor = ask[axis].factor;
+    else if (!found && s->unset == UNSET_BATCH && !(factor = factor_named(n, &f, "batch")))
+        factor = factor_named(n, &f, "rows");
+    if (factor && (found || f.extent[factor] % seats))
         text_add(out, "factor %s has %lld place%s for %lld seats (%s)", factor_name(n, &f, factor),
-                 (long long)f.extent[factor], f.extent[factor] == 1 ? "" : "s",
-                 (long long)s->mesh.axis[axis].size, by);
+                 (long long)f.extent[factor], f.extent[factor] == 1 ? "" : "s", (long long)seats,
+                 found ? ask[axis].from : "--unset batch");
     factors_free(&f);
 }
 

@@ -67,8 +67,8 @@ void explain_move(const struct dist *d, const struct move *m, struct text *out);
  * up to those of all moves. */
 void explain_outline(const struct dist *d, struct text *out);
 
-/* Adds lines, each after `prefix`, about what may not be expected: tensors that move from one split to another, operators
- * that stay whole although a strategy splits them; and warnings of operators. */
+/* Adds lines, each after `prefix`, about what may not be expected: tensors that move from one
+ * split to another, operators that stay whole although a strategy splits them; and warnings. */
 struct compilation;
 void explain_notes(const struct compilation *c, bool warnings, const char *prefix,
                    struct text *out);

@@ -3,11 +3,12 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "base/nearest.h"
 #include "plan/option_rows.h"
 
 #define TEXT_COLUMN 21
-#define LAST_COLUMN 79
+#define LAST 79 /* column */
 
 /* A topic of help is a group of options. */
 static const struct {
@@ -25,26 +26,6 @@ static const struct {
     [GROUP_OUTPUT] = {"output", "Output", "metrics, events, progress"},
     [GROUP_ADVANCED] = {"advanced", "Advanced", "device, kernels, passes"},
 };
-
-/* The words of one line of help, from `column` on; further lines begin at `margin`. Returns the
- * end of the line. */
-static const char *wrap(const char *help, const char *end, int column, int margin,
-                        struct text *out) {
-    for (bool first = true; help < end && *help != '\n'; first = false) {
-        int n = (int)strcspn(help, " \n");
-        if (n > end - help) n = (int)(end - help);
-        if (first || column + 1 + n <= LAST_COLUMN) {
-            text_add(out, first ? "%.*s" : " %.*s", n, help);
-            column += n + !first;
-        } else {
-            text_add(out, "\n%*s%.*s", margin, "", n, help);
-            column = margin + n;
-        }
-        help += n + (help[n] == ' ');
-    }
-    text_add(out, "\n");
-    return help;
-}
 
 /* The end of what a help says first: before a semicolon outside of parentheses, or before the colon
  * of a list of values. */
@@ -65,10 +46,10 @@ static void describe(const struct option_row *row, bool briefly, struct text *ou
     else
         text_add(out, "\n%*s", TEXT_COLUMN, "");
     const char *end = briefly ? first_end(row->help) : row->help + strlen(row->help);
-    const char *line = wrap(row->help, end, TEXT_COLUMN, TEXT_COLUMN, out);
+    const char *line = columns_wrap(out, row->help, end, LAST, TEXT_COLUMN, TEXT_COLUMN);
     while (line++ < end) {
         text_add(out, "%*s", TEXT_COLUMN + 2, "");
-        line = wrap(line, end, TEXT_COLUMN + 2, TEXT_COLUMN + 4, out);
+        line = columns_wrap(out, line, end, LAST, TEXT_COLUMN + 2, TEXT_COLUMN + 4);
     }
 }
 
@@ -79,7 +60,7 @@ void options_item(const char *name, const char *argument, const char *help, stru
 
 void options_paragraph(const char *help, struct text *out) {
     text_add(out, "\n");
-    wrap(help, help + strlen(help), 0, 0, out);
+    columns_wrap(out, help, help + strlen(help), LAST, 0, 0);
 }
 
 /* Adds the rows of a group; briefly, those that are SHOWN. Returns the number of all. */
