@@ -6,18 +6,12 @@
 
 /* ---- when results are touched ---- */
 
-/* The first and last item that touch a result. */
-struct span {
-    size_t first, last;
-};
-
 static void touch(struct span *s, size_t item) {
     if (item < s->first) s->first = item;
     if (item > s->last) s->last = item;
 }
 
-/* By result of the program; null: out of memory. */
-static struct span *spans(const struct program *lane) {
+struct span *buckets_spans(const struct program *lane) {
     struct span *by_root = calloc((size_t)lane->g->n_tensors + 1, sizeof *by_root);
     struct span *s = calloc((size_t)lane->n_result + 1, sizeof *s);
     const int *root = lane->memory.root;
@@ -111,7 +105,7 @@ static bool has_events(const struct buckets *b, int bucket) {
 tri_status buckets_events(const struct buckets *b, const struct program *lane,
                           struct bucket_events *out) {
     size_t n = (size_t)b->n;
-    struct span *bucket = calloc(n + 1, sizeof *bucket), *result = spans(lane);
+    struct span *bucket = calloc(n + 1, sizeof *bucket), *result = buckets_spans(lane);
     *out = (struct bucket_events){.event = calloc(2 * n + 1, sizeof *out->event),
                                   .stop = calloc(2 * n + 1, sizeof *out->stop)};
     bool ok = bucket && result && out->event && out->stop;
@@ -219,7 +213,7 @@ tri_status buckets_make(const struct program *const *lane, const struct bucket_r
         for (int i = 0; i < lane[k]->n_result; i++)
             if (lane[k]->result[i].of >= b->n_of) b->n_of = lane[k]->result[i].of + 1;
     struct result *r = calloc((size_t)lane[0]->n_result + 1, sizeof *r);
-    struct span *span = spans(lane[0]);
+    struct span *span = buckets_spans(lane[0]);
     b->of = malloc(((size_t)b->n_of + 1) * sizeof *b->of);
     size_t bytes = rule->bytes ? rule->bytes : 1;
     int summed = r && span && b->of ? 0 : -1;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/host.h"
+#include "machine/buckets.h"
 
 /* The program with the largest arena. */
 static const struct program *largest_program(const struct machine *m) {
@@ -133,7 +134,8 @@ size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most)
 
 /* How the seat's bytes change before each item. Unsigned arithmetic wraps around, so these may be
  * negative numbers. */
-static void seat_changes(const struct program *p, const int16_t *at, size_t *change) {
+static void seat_changes(const struct program *p, const int16_t *at, const struct span *span,
+                         size_t *change) {
     const struct memory_plan *plan = &p->memory;
     for (size_t i = 0; i < p->n_items; i++) {
         const struct unit *u = p->item[i].unit;
@@ -149,22 +151,11 @@ static void seat_changes(const struct program *p, const int16_t *at, size_t *cha
         change[i] += program_scratch(p, i);
         change[i + 1] -= program_scratch(p, i);
     }
-}
-
-/* A result that a leg hands to others stays until the last of the lane's items that reads it. */
-static void keep_handed(const struct program *p, const int16_t *at, size_t *change) {
     for (int r = 0; r < p->n_result; r++) {
         const tri_tensor *t = p->result[r].is;
-        size_t from = p->n_items, to = 0;
         if (!program_hands_over(p, r) || !mesh_takes_part(t->node->owner, at)) continue;
-        for (size_t i = 0; i < p->n_items; i++) {
-            const struct unit *u = p->item[i].unit;
-            for (int k = 0; k < u->n_out && from > i; k++) from = u->out[k] == t ? i : from;
-            for (int k = 0; k < u->n_in; k++) to = u->in[k] == t ? i : to;
-        }
-        if (from > to) continue;
-        change[from] += memory_bytes(t);
-        change[to + 1] -= memory_bytes(t);
+        change[span[r].first] += memory_bytes(t);
+        change[span[r].last + 1] -= memory_bytes(t);
     }
 }
 
@@ -175,14 +166,15 @@ size_t budget_seat(const struct machine *m, const int16_t *at) {
             p = machine_program(m, i);
     if (!p) return 0;
     size_t *change = calloc(p->n_items + 2, sizeof *change), live = 0, most = 0;
-    if (!change) return SIZE_MAX;
-    seat_changes(p, at, change);
-    keep_handed(p, at, change);
-    for (size_t i = 0; i < p->n_items; i++) {
+    struct span *span = buckets_spans(p);
+    if (change && span) seat_changes(p, at, span, change);
+    else most = SIZE_MAX;
+    for (size_t i = 0; i < p->n_items && most != SIZE_MAX; i++) {
         live += change[i];
         if (live > most) most = live;
     }
     free(change);
+    free(span);
     return most;
 }
 

@@ -103,6 +103,15 @@ EOT
 check 'in short: long names' in_short gpt2-tiny:seq=64,vocab=99 --batch 8 --lanes 2 \
     --mesh data_parallel=2,sequence=2,tensor_model=2 --strategy long
 check 'names are cut less than splits' grep -q '^    mlp.c_proj.matmul  *batch/data_parallel' short
+check 'in short: 8 seats of bert-large' in_short bert-large --batch 8 --lanes 2 --mesh model=8 \
+    --strategy megatron
+echo 'bert.embeddings.gather* batch=data' >samples
+if [ -n "${SLOW:-}" ]; then
+    check 'in short: 8 seats of two axes' in_short bert-large:seq=64 --batch 8 --lanes 2 \
+        --mesh data=2,model=4 --strategy megatron-sp,samples
+    check 'in short: 8 seats of resnet152' in_short resnet152:size=64 --batch 4 --lanes 2 \
+        --mesh model=8 --strategy channels
+fi
 check 'in short: more 8 seats' in_short resnet50:size=64 --batch 4 --lanes 2 --mesh model=8 \
     --strategy channels --stages 2
 
