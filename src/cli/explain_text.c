@@ -20,15 +20,15 @@ static void add_operators(struct text *t, const struct explanation *e, bool back
 
 static void add_moves(struct text *t, const struct explanation *e, enum move_when when,
                       const char *title) {
+    const char *match = e->own->match;
     bool any = false;
     text_add(t, "\n%s\n", title);
     for (size_t i = 0; i < e->d->n_moves; i++) {
         const struct move *m = &e->d->move[i];
-        const tri_node *reader = m->node < 0 ? NULL : e->d->g->node[m->node];
+        const tri_node *of = explain_tensor(e->d, m)->node;
+        const tri_node *reader = m->node < 0 ? of : e->d->g->node[m->node];
         if (move_when(e->d, m) != when) continue;
-        if (!explain_names(e->own->match, explain_tensor(e->d, m)->node) &&
-            !(reader && explain_names(e->own->match, reader)))
-            continue;
+        if (!explain_names(match, of) && !explain_names(match, reader)) continue;
         any = true;
         explain_move(e->d, m, t);
     }
@@ -172,7 +172,6 @@ void explain_as_text(const struct explanation *e, struct text *t) {
     add_per_lane(t, e);
     explain_add_stages(e, t);
     add_buckets(t, e);
-    if (mesh) add_seats(t, e);
-    if (mesh) add_sums(t, e);
+    if (mesh) add_seats(t, e), add_sums(t, e);
     if (!full) text_add(t, "--full lists all operators, moves and buckets; --match PATTERN some\n");
 }

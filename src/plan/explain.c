@@ -233,10 +233,10 @@ static void add_unequal(const struct dist *d, const tri_node *n, struct text *ou
     if (!op_has_factors(n->entry->op) || !factors_of(n, &f)) return;
     for (int a = 0; a < d->mesh.n; a++) {
         const struct use *u = &d->use[n->id][a];
-        if (u->kind == USE_FACTOR && f.extent[u->factor] % d->mesh.axis[a].size)
-            text_add(out, "; %lld seats do not divide the %lld places of its factor %s",
-                     (long long)d->mesh.axis[a].size, (long long)f.extent[u->factor],
-                     factor_name(n, &f, u->factor));
+        const long long seats = d->mesh.axis[a].size, places = f.extent[u->factor];
+        if (u->kind == USE_FACTOR && places % seats)
+            text_add(out, "; %lld seats do not divide the %lld places of its factor %s", seats,
+                     places, factor_name(n, &f, u->factor));
     }
     factors_free(&f);
 }
@@ -272,7 +272,7 @@ static void note_resplit(const struct dist *d, const struct strategies *s, const
 /* Adds why a forward node is whole along an axis although it was to be split. */
 static void add_too_few(const struct dist *d, const struct strategies *s, const tri_node *n,
                         int axis, struct text *out) {
-    const int64_t seats = s->mesh.axis[axis].size;
+    const long long seats = s->mesh.axis[axis].size;
     struct ask ask[MESH_MOST_AXES];
     struct factors f;
     uint8_t factor = 0;
@@ -285,7 +285,7 @@ static void add_too_few(const struct dist *d, const struct strategies *s, const 
         factor = factor_named(n, &f, "rows");
     if (factor && (found || f.extent[factor] % seats))
         text_add(out, "factor %s has %lld place%s for %lld seats (%s)", factor_name(n, &f, factor),
-                 (long long)f.extent[factor], f.extent[factor] == 1 ? "" : "s", (long long)seats,
+                 (long long)f.extent[factor], f.extent[factor] == 1 ? "" : "s", seats,
                  found ? ask[axis].from : "--unset batch");
     factors_free(&f);
 }

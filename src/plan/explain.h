@@ -52,7 +52,7 @@ void explain_sum(const struct dist *d, const struct move *m, struct move_sums *s
 struct move_sums explain_sums(const struct dist *d);
 
 /* Whether a pattern of --match, null for any, names the operator, or for a gradient its forward
- * operator; whether it names one of the lane's: false with a message. */
+ * one; and whether it names one of the lane's: false with a message. */
 bool explain_names(const char *match, const tri_node *n);
 bool explain_matches(const tri_graph *lane, const char *match);
 
