@@ -20,7 +20,6 @@ static void add_operators(struct text *t, const struct explanation *e, bool back
 
 static void add_moves(struct text *t, const struct explanation *e, enum move_when when,
                       const char *title) {
-    const char *match = e->own->match;
     bool any = false;
     text_add(t, "\n%s\n", title);
     for (size_t i = 0; i < e->d->n_moves; i++) {
@@ -28,7 +27,7 @@ static void add_moves(struct text *t, const struct explanation *e, enum move_whe
         const tri_node *of = explain_tensor(e->d, m)->node;
         const tri_node *reader = m->node < 0 ? of : e->d->g->node[m->node];
         if (move_when(e->d, m) != when) continue;
-        if (!explain_names(match, of) && !explain_names(match, reader)) continue;
+        if (!explain_names(e->own->match, of) && !explain_names(e->own->match, reader)) continue;
         any = true;
         explain_move(e->d, m, t);
     }
