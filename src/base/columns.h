@@ -17,6 +17,8 @@ void columns_add(struct text *out, const char *sides, struct text *cells);
 void columns_cell(struct text *cells, const char *text);
 /* Adds the words of one line, the first at `column`; those beyond column `last` go on in further
  * lines, at `margin`. Returns where the line ends: at a newline or `end`. */
+/* Adds the words of one line, from `column` on; those beyond `last` go on in further lines, at
+ * `margin`. Returns where the line ends: at a newline or `end`. */
 const char *columns_wrap(struct text *out, const char *at, const char *end, int last, int column,
                          int margin);
 /* Adds lines of words; what is wider than COLUMNS_WIDTH goes on in the next line. Frees `lines`. */

@@ -58,8 +58,7 @@ int buckets_open(const struct bucket_events *e);
 void buckets_free(struct buckets *b);
 void buckets_events_free(struct bucket_events *e);
 
-/* The first and last item that touch a result. By result of the program, for free(); null: out of
- * memory. */
+/* The first and last item that touch each result, for free(); null: out of memory. */
 struct span {
     size_t first, last;
 };

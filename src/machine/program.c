@@ -349,10 +349,6 @@ void *program_value(const struct program *p, int tensor) {
     return p->value[p->memory.root[tensor]];
 }
 
-bool program_hands_over(const struct program *p, int i) {
-    return p->g->legs && p->result[i].of >= p->g->handed;
-}
-
 void program_free(struct program *p) {
     for (size_t i = 0; p->blocks[0] && i < p->n_items * (size_t)p->threads; i++) {
         struct kernel *k = &((struct program_kernel *)p->blocks[0])[i].kernel;

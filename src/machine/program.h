@@ -134,7 +134,9 @@ bool program_run_parts(const struct program *p, size_t i, int thread, int64_t fi
 /* The parts [*begin, *end) of `parts` that thread t of n runs. */
 void program_share(int64_t parts, int64_t t, int64_t n, int64_t *begin, int64_t *end);
 /* Whether result i is what a leg of a pipeline hands to other legs. */
-bool program_hands_over(const struct program *p, int i);
+static inline bool program_hands_over(const struct program *p, int i) {
+    return p->g->legs && p->result[i].of >= p->g->handed;
+}
 void program_free(struct program *p);
 
 #endif
