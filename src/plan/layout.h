@@ -31,8 +31,7 @@ bool layout_equal(const struct layout *a, const struct layout *b);
 bool split_sees_neighbours(const struct split *from, const struct split *to);
 
 /* Gives layouts that divide a tensor in the same way the same form: an extent that the seats divide
- * becomes their number. So four heads of 32 places are split over two seats as 128 places are. An
- * axis of one seat divides nothing. */
+ * becomes their number, so four heads of 32 places are as 128 places; one seat has the whole. */
 void layout_normal(const struct mesh *m, struct layout *l);
 /* Whether two splits along an axis of so many seats are the same, other axes left aside. */
 bool split_same(const struct split *a, const struct split *b, int64_t seats);
