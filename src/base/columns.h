@@ -15,8 +15,6 @@
 void columns_add(struct text *out, const char *sides, struct text *cells);
 /* Adds a user's text to a cell, with blanks for tabs and newlines. */
 void columns_cell(struct text *cells, const char *text);
-/* Adds the words of one line, the first at `column`; those beyond column `last` go on in further
- * lines, at `margin`. Returns where the line ends: at a newline or `end`. */
 /* Adds the words of one line, from `column` on; those beyond `last` go on in further lines, at
  * `margin`. Returns where the line ends: at a newline or `end`. */
 const char *columns_wrap(struct text *out, const char *at, const char *end, int last, int column,
