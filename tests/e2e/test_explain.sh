@@ -230,7 +230,7 @@ check 'a small number' says ' moves 0.3799 MiB forward, ' "$trireme" explain $mo
 check 'what it counts' grep -q "activations: one lane's$" out
 check 'a mistyped mesh' refuses 'as --mesh model=2 (tri_mesh) would; do you mean modell?$' \
     "$trireme" explain $model --mesh modell=2 --strategy megatron
-check 'workers' refuses '^trireme: -n has no effect' "$trireme" explain $model $mesh -n 2
+check 'workers' refuses '^trireme: -n is an option of .trireme train' "$trireme" explain $model $mesh -n 2
 check 'a guess' says "^$again" "$trireme" explain $guess
 check 'train says it' says \
     "^trireme: $again.*, for which no strategy asks; grad.out.matmul.matmul needs" \
