@@ -12,7 +12,6 @@
 #include <trireme.h>
 
 #include "run/run.h"
-#include "models/models.h"
 
 /* ---- mistakes ---- */
 

@@ -104,7 +104,7 @@ static void test_parse_mistakes(void **state) {
         {X "%y = relu(%x) extra", "net.tri:3: unexpected text at the end of the line"},
         {X "%x = relu(%x)", "net.tri:3: %x is defined twice"},
         {X "%y, %z = relu(%x)", "net.tri:3: operator relu gives 1 results, not 2"},
-        {X "%y = relu(%x, %x)", "net.tri:3: operator relu takes 1 inputs, not 2"},
+        {X "%y = relu(%x, %x)", "net.tri:3: operator relu takes 1 input, not 2"},
         {X "%y = softmax(%x)", "net.tri:3: operator softmax: attribute axis must be given"},
         {X "%y = softmax(%x) {axis=2}", "net.tri:3: softmax (softmax f32[4,3]): axis is 2"},
         {X "%y = softmax(%x) {axis=1, axis=1}", "net.tri:3: attribute axis is given twice"},
