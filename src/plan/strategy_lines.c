@@ -182,13 +182,13 @@ static tri_status no_axis(const struct strategy_line *l, const struct mesh *m, c
     struct text mesh = {0};
     for (int i = 0; i < m->n; i++) nearest_offer(&near, m->axis[i].name);
     mesh_print(m, &mesh);
+    const char *meant = nearest_meant(&near);
     char use[128] = "";
     if (m->n == 1)
-        base_format(use, sizeof use, ", as --mesh %s=%lld (tri_mesh) would", name,
-                    (long long)mesh_seats(m));
-    tri_status status =
-        strategy_fail(l, "the mesh %s has no axis \"%s\"%s%s", mesh.data ? mesh.data : "", name,
-                      use, nearest_meant(&near));
+        base_format(use, sizeof use, "%s use --mesh %s=%lld (tri_mesh)", *meant ? " Or" : ":",
+                    name, (long long)mesh_seats(m));
+    tri_status status = strategy_fail(l, "the mesh %s has no axis \"%s\"%s%s",
+                                      mesh.data ? mesh.data : "", name, meant, use);
     text_free(&mesh);
     return status;
 }

@@ -94,12 +94,12 @@ check 'per lane: a resume with other lanes is refused' refuses \
 check 'with the same it goes on' same "$(hash_of "$network:loss=lanes" --batch 12 --lanes 3 \
     --steps 4)" "$@" --lanes 3 --steps 4 --resume -n 2
 marks() { # options: explain says so
-    "$program" explain "$network:loss=lanes" --batch 12 --lanes 3 "$@" >out 2>&1 &&
+    "$program" explain "$network:loss=lanes" --batch 12 --lanes 3 --full "$@" >out 2>&1 &&
         grep -q 'sum .*per lane$' out || { cat out; return 1; }
 }
 check 'explain: per lane, on a mesh' marks --mesh data=2 --strategy split
 "$program" explain "$network:loss=lanes" --batch 12 --lanes 3 >out 2>&1
-check 'and without' grep -A1 '^per lane: ' out
+check 'and without' grep -A1 '^per lane, of its own samples: ' out
 check 'explain --json' sh -c '"$0" explain "$1:loss=lanes" --batch 12 --mesh data=2 \
     --strategy split --json | grep -q "\"per_lane\": *true"' "$program" "$network"
 check 'values that are not of samples are refused' refuses 'per_lane is for values of samples' \

@@ -228,9 +228,10 @@ check 'seats that do not divide' says '; 3 seats do not divide the 4 places of i
     "$trireme" explain $model --mesh model=3 --strategy megatron
 check 'a small number' says ' moves 0.3799 MiB forward, ' "$trireme" explain $model $mesh --lanes 1
 check 'what it counts' grep -q "activations: one lane's$" out
-check 'a mistyped mesh' refuses 'as --mesh model=2 (tri_mesh) would; do you mean modell?$' \
+check 'a mistyped mesh' refuses '; do you mean modell? Or use --mesh model=2 (tri_mesh)$' \
     "$trireme" explain $model --mesh modell=2 --strategy megatron
-check 'workers' refuses '^trireme: -n is an option of .trireme train' "$trireme" explain $model $mesh -n 2
+check 'workers' refuses '^trireme: -n is an option of .trireme train' \
+    "$trireme" explain $model $mesh -n 2
 check 'a guess' says "^$again" "$trireme" explain $guess
 check 'train says it' says \
     "^trireme: $again.*, for which no strategy asks; grad.out.matmul.matmul needs" \

@@ -76,7 +76,7 @@ check 'a picture that becomes one value' says 0 '^  [0-9. ]* %  [0-3]$' '' \
 check 'evaluated one by one' says 0 "top1=$(cat top1)\$" '' \
     "$program" eval $deep --load deep.safetensors --data $data,split=val --batch 1
 check 'training with one is refused' mistake 2 \
-    "1 samples in 1 groups (1 lanes) leave 1 values for a channel's variance" \
+    "1 sample in 1 group (1 lane) leave 1 value for a channel's variance" \
     "$program" train $deep --data $data --steps 2 --batch 1
 
 echo nothing >bad.jpg

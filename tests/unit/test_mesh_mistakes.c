@@ -82,7 +82,7 @@ static const struct mistake {
     {no_scope, {.mesh = "model=2"}, {"matches \"frist\"; do you mean \"first\"?"}},
     {no_piece, {.mesh = "model=2"}, {"matches \"f*.matmlu\"; do you mean \"f*.matmul\"?"}},
     {no_pattern, {.mesh = "model=2"}, {"no scope or operator matches \"x*.matmul\""}},
-    {ask_out, {.mesh = "2"}, {"no axis \"model\", as --mesh model=2 (tri_mesh) would"}},
+    {ask_out, {.mesh = "2"}, {"no axis \"model\": use --mesh model=2 (tri_mesh)"}},
     {two_on_one, {.mesh = "model=2"}, {"first.matmul (matmul f32[8,6], f32[6,4])",
                                        "both its factors out and in lie on the axis model"}},
     {no_equals, {.mesh = "model=2"}, {"\"out\" must be a factor and an axis: out=model"}},
