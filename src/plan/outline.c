@@ -211,7 +211,7 @@ static void add_table(struct outline *o, struct text *t) {
     columns_add(t, "  cclrr", &cells);
 }
 
-/* "whole: 76 of 227 operators, which every seat computes" */
+/* "whole: 76 of 227 operators, because ..." */
 static void add_whole(const struct dist *d, struct text *t) {
     int all = 0, whole = 0;
     for (size_t i = 0; i < d->g->n_nodes; i++) {
@@ -220,7 +220,9 @@ static void add_whole(const struct dist *d, struct text *t) {
         all++;
         whole += !explain_is_split(d, n);
     }
-    if (whole) text_add(t, "whole: %d of %d operators, which every seat computes\n", whole, all);
+    if (whole)
+        text_add(t, "whole: %d of %d operators, because no strategy splits them or they do not "
+                 "divide\n", whole, all);
 }
 
 void explain_outline(const struct dist *d, struct text *out) {
