@@ -328,7 +328,7 @@ static int start(struct row *row, int n) {
     if (row->picked.all > MOST)
         return base_fail(TRI_USAGE, "bench: %d combinations of options; there can be at most %d",
                          row->picked.all, MOST), cli_fail();
-    if (place) return work(&row[atoi(place)]);
+    if (place && (unsigned)atoi(place) < (unsigned)n) return work(&row[atoi(place)]);
     if (row->a.program) return visit_start(&row->a);
     if (n > 1 || row->launch.workers || row->status) return table(row, n);
     return row->own.largest ? largest(&row->a) : one_process(row);
