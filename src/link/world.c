@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "link/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "link/link_inside.h"
+
+enum what { MESSAGE, LEAVES, DIES };
+
+struct between { /* a message on its way */
+    enum what what;
+    struct link_header header;
+    const void *payload; /* the sender's, or */
+    void *taken;         /* a copy, from malloc */
+    void *token;
+    bool is_taken;
+};
+
+/* From one host to another. */
+struct path {
+    struct between *queue;
+    size_t first, n, capacity;
+    size_t untaken; /* index of the first; those before it are taken */
+    bool ready;     /* the sender has called link_peer */
+    bool delayed;
+};
+
+struct local {
+    struct link base;
+    bool dead;
+};
+
+struct link_world {
+    int hosts;
+    uint64_t seed, drawn;
+    bool manual, failed;
+    int fd; /* readable if there is an event or a move */
+    struct local **host;
+    struct path *path; /* [from][to] */
+    bool *joined;      /* [a][b], for both orders */
+    bool *left;        /* [from][to]: `from` sends nothing more */
+};
+
+static struct path *path(const struct link_world *w, int from, int to) {
+    return &w->path[from * w->hosts + to];
+}
+
+static bool *joined(const struct link_world *w, int a, int b) {
+    return &w->joined[a * w->hosts + b];
+}
+
+static bool *left(const struct link_world *w, int from, int to) {
+    return &w->left[from * w->hosts + to];
+}
+
+/* ---- moves ---- */
+
+enum { ARRIVES, IS_TAKEN, KINDS };
+
+static bool can(const struct link_world *w, int from, int to, int kind) {
+    const struct path *p = path(w, from, to);
+    if (p->delayed || p->first == p->n) return false;
+    return kind == ARRIVES || p->untaken < p->n;
+}
+
+static int nth_move(const struct link_world *w, int n, int *from, int *to, int *kind) {
+    int moves = 0;
+    for (*from = 0; *from < w->hosts; ++*from)
+        for (*to = 0; *to < w->hosts; ++*to)
+            for (*kind = 0; *kind < KINDS; ++*kind)
+                if (can(w, *from, *to, *kind) && moves++ == n) return moves;
+    return moves;
+}
+
+int world_moves(const struct link_world *w) {
+    int from, to, kind;
+    return nth_move(w, -1, &from, &to, &kind);
+}
+
+static void show_work(struct link_world *w) {
+    uint64_t value;
+    bool work = w->failed || (!w->manual && world_moves(w));
+    for (int i = 0; i < w->hosts && !work; i++)
+        work = w->host[i] && w->host[i]->base.first < w->host[i]->base.n_events;
+    if (work) CHECK(!eventfd_write(w->fd, 1));
+    else (void)!eventfd_read(w->fd, &value);
+}
+
+static struct link_event *tell(struct link_world *w, enum link_what what, int host, int peer) {
+    return link_tell(&w->host[host]->base, what, peer);
+}
+
+/* Empties a path; its messages are lost. */
+static void lose(struct path *p) {
+    for (size_t i = p->first; i < p->n; i++) free(p->queue[i].taken);
+    p->first = p->n = p->untaken = 0;
+}
+
+static bool lives(const struct link_world *w, int host) {
+    return w->host[host] && !w->host[host]->dead;
+}
+
+static void finish(struct link_world *w, int host, int peer, bool in_order, const char *why) {
+    if (!lives(w, host)) return;
+    struct link_event *e = tell(w, LINK_ENDED, host, peer);
+    e->left = in_order;
+    snprintf(e->why, sizeof e->why, "%s", why);
+}
+
+/* The session is over, with nothing between the two any more. */
+static void separate(struct link_world *w, int a, int b) {
+    for (int i = 0; i < 2; i++) {
+        int from = i ? b : a, to = i ? a : b;
+        lose(path(w, from, to));
+        *joined(w, from, to) = *left(w, from, to) = false;
+    }
+    path(w, a, b)->ready = path(w, b, a)->ready = false;
+}
+
+static tri_status add(struct link_world *w, int from, int to, struct between m) {
+    struct path *p = path(w, from, to);
+    if (!ARRAY_GROW(p->queue, p->n, p->capacity)) {
+        w->failed = true;
+        return base_no_memory("messages in process");
+    }
+    p->queue[p->n++] = m;
+    return TRI_OK;
+}
+
+static void take(struct link_world *w, int from, int to) {
+    struct between *m = &path(w, from, to)->queue[path(w, from, to)->untaken++];
+    const size_t bytes = (size_t)m->header.length;
+    m->is_taken = true;
+    if (m->what != MESSAGE) return;
+    m->taken = malloc(bytes + 1);
+    if (!m->taken) w->failed = true;
+    else if (bytes) memcpy(m->taken, m->payload, bytes);
+    tell(w, LINK_SENT, from, to)->token = m->token;
+}
+
+static void *place(struct link_world *w, int from, int to, const struct link_header *h) {
+    const struct link_options *o = &w->host[to]->base.o;
+    return o->where(o->user, from, h);
+}
+
+static void deliver(struct link_world *w, int from, int to, const struct between *m) {
+    void *at = place(w, from, to, &m->header);
+    if (!at) return;
+    if (m->header.length) memcpy(at, m->taken, (size_t)m->header.length);
+    struct link_event *e = tell(w, LINK_ARRIVED, to, from);
+    e->header = m->header;
+    e->at = at;
+}
+
+static void leave(struct link_world *w, int from, int to) {
+    if (*left(w, from, to)) return;
+    *left(w, from, to) = true;
+    add(w, from, to, (struct between){.what = LEAVES});
+}
+
+static void arrive(struct link_world *w, int from, int to) {
+    struct path *p = path(w, from, to);
+    while (p->untaken <= p->first) take(w, from, to);
+    struct between m = p->queue[p->first++];
+    if (p->first == p->n) p->first = p->n = p->untaken = 0;
+    if (m.what == MESSAGE && !w->failed) deliver(w, from, to, &m);
+    free(m.taken);
+    if (m.what == LEAVES && !*left(w, to, from)) {
+        leave(w, to, from);
+    } else if (m.what == LEAVES && path(w, to, from)->first == path(w, to, from)->n) {
+        /* the other's word has arrived, too */
+        separate(w, from, to);
+        finish(w, from, to, true, "it has left");
+        finish(w, to, from, true, "it has left");
+    } else if (m.what == DIES) {
+        bool again = path(w, from, to)->ready; /* for the next session */
+        separate(w, from, to);
+        path(w, from, to)->ready = again;
+        finish(w, to, from, false, "it died");
+    }
+}
+
+void world_move(struct link_world *w, int move) {
+    int from, to, kind;
+    CHECK(nth_move(w, move, &from, &to, &kind) == move + 1);
+    if (kind == ARRIVES) arrive(w, from, to);
+    else take(w, from, to);
+    show_work(w);
+}
+
+/* ---- what the world does to hosts ---- */
+
+void world_by_itself(struct link_world *w, bool by_itself) {
+    w->manual = !by_itself;
+    show_work(w);
+}
+
+void world_delay(struct link_world *w, int from, int to, bool on) {
+    path(w, from, to)->delayed = on;
+    show_work(w);
+}
+
+/* Half of the payload of the first message arrives. */
+static void tear(struct link_world *w, int from, int to) {
+    struct path *p = path(w, from, to);
+    if (p->first == p->n || !lives(w, to)) return;
+    const struct between *m = &p->queue[p->first];
+    void *at = m->what == MESSAGE ? place(w, from, to, &m->header) : NULL;
+    const size_t half = (size_t)m->header.length / 2;
+    if (at && half) memcpy(at, m->is_taken ? m->taken : m->payload, half);
+}
+
+void world_cut(struct link_world *w, int a, int b) {
+    if (!*joined(w, a, b)) return;
+    tear(w, a, b);
+    tear(w, b, a);
+    separate(w, a, b);
+    finish(w, a, b, false, "the connection was cut");
+    finish(w, b, a, false, "the connection was cut");
+    show_work(w);
+}
+
+/* One host has ended the session: what the world has taken of it may still arrive. */
+static void abandon(struct link_world *w, int host, int peer) {
+    struct path *p = path(w, host, peer);
+    p->ready = false;
+    if (!*joined(w, host, peer)) return;
+    if (!lives(w, peer)) return separate(w, host, peer);
+    lose(path(w, peer, host));
+    if (p->n > p->untaken) p->n = p->untaken;
+    *left(w, host, peer) = *left(w, peer, host) = true; /* neither sends any more */
+    add(w, host, peer, (struct between){.what = DIES});
+}
+
+void world_kill(struct link_world *w, int host) {
+    for (int i = 0; i < w->hosts; i++)
+        if (i != host) abandon(w, host, i);
+    w->host[host]->dead = true;
+    w->host[host]->base.first = w->host[host]->base.n_events = 0;
+    show_work(w);
+}
+
+tri_status world_open(int hosts, uint64_t seed, struct link_world **out) {
+    struct link_world *w = calloc(1, sizeof *w);
+    const size_t n = (size_t)hosts, pairs = n * n;
+    *out = w;
+    if (!w) return base_no_memory("a world");
+    w->hosts = hosts;
+    w->seed = random_key(seed, 0);
+    w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    w->host = calloc(n, sizeof *w->host);
+    w->path = calloc(pairs, sizeof *w->path);
+    w->joined = calloc(pairs, sizeof *w->joined);
+    w->left = calloc(pairs, sizeof *w->left);
+    if (w->fd >= 0 && w->host && w->path && w->joined && w->left) return TRI_OK;
+    world_close(w);
+    *out = NULL;
+    return base_no_memory("a world");
+}
+
+void world_close(struct link_world *w) {
+    if (!w) return;
+    for (int i = 0; w->path && i < w->hosts * w->hosts; i++) {
+        lose(&w->path[i]);
+        free(w->path[i].queue);
+    }
+    if (w->fd >= 0) close(w->fd);
+    free(w->host);
+    free(w->path);
+    free(w->joined);
+    free(w->left);
+    free(w);
+}
+
+/* ---- the row ---- */
+
+static struct link_world *world_of(struct link *l) { return l->o.world; }
+
+static tri_status local_open(const struct link_options *o, struct link **l) {
+    struct link_world *w = o->world;
+    CHECK(w && w->hosts == o->hosts && !w->host[o->self]);
+    struct local *c = calloc(1, sizeof *c);
+    if (!c) return base_no_memory("a link");
+    c->base.fd = w->fd;
+    w->host[o->self] = c;
+    *l = &c->base;
+    return TRI_OK;
+}
+
+static void local_close(struct link *l) {
+    struct link_world *w = world_of(l);
+    const int self = l->o.self;
+    if (!w->host[self]->dead) world_kill(w, self);
+    w->host[self] = NULL;
+    free(l);
+}
+
+static tri_status local_peer(struct link *l, int host, const char *address) {
+    (void)address;
+    struct link_world *w = world_of(l);
+    const int self = l->o.self;
+    path(w, self, host)->ready = true;
+    if (!path(w, host, self)->ready || *joined(w, self, host)) return TRI_OK;
+    *joined(w, self, host) = *joined(w, host, self) = true;
+    tell(w, LINK_JOINED, self, host);
+    tell(w, LINK_JOINED, host, self);
+    show_work(w);
+    return TRI_OK;
+}
+
+static tri_status local_send(struct link *l, int host, const struct link_header *h,
+                             const void *payload, void *token) {
+    struct link_world *w = world_of(l);
+    const int self = l->o.self;
+    if (!*joined(w, self, host) || *left(w, self, host)) return TRI_OK;
+    tri_status status = add(w, self, host, (struct between){
+        .what = MESSAGE, .header = *h, .payload = payload, .token = token});
+    show_work(w);
+    return status;
+}
+
+static void local_end(struct link *l, int host) {
+    abandon(world_of(l), l->o.self, host);
+    show_work(world_of(l));
+}
+
+static void local_leave(struct link *l, int host) {
+    if (*joined(world_of(l), l->o.self, host)) leave(world_of(l), l->o.self, host);
+    show_work(world_of(l));
+}
+
+static tri_status local_work(struct link *l) {
+    struct link_world *w = world_of(l);
+    int moves = w->manual || w->host[l->o.self]->dead ? 0 : world_moves(w);
+    if (moves) world_move(w, (int)(random_u32(w->seed, 0, w->drawn++) % (uint32_t)moves));
+    show_work(w);
+    return w->failed ? base_no_memory("messages in process") : TRI_OK;
+}
+
+const struct link_row link_local = {"in process", local_open, local_close, local_peer, local_send,
+                                    local_end, local_leave, local_work};

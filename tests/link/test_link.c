@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What every row of links does: one suite, run for each. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "link/bed.h"
+#include "link/wire.h"
+
+static struct bed b;
+
+/* Messages that were sent, and are freed when the test is over. */
+static void *sent[4096];
+static size_t n_sent;
+
+static void send(int from, int to, size_t n, unsigned of) {
+    assert_true(n_sent < COUNT(sent));
+    sent[n_sent++] = bed_send(&b, from, to, n, of);
+}
+
+static void begin(void **state, int hosts) {
+    bed_open(&b, *state, hosts);
+    bed_join_all(&b);
+}
+
+static void over(void) {
+    bed_close(&b);
+    while (n_sent) free(sent[--n_sent]);
+}
+
+static void messages_of_all_sizes(void **state) {
+    const size_t sizes[] = {0, 1, 80, WIRE_PIECE - 1, WIRE_PIECE, WIRE_PIECE + 1, (3u << 20) + 7,
+                            0, MOST};
+    begin(state, 2);
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
+        send(i % 2, 1 - i % 2, sizes[i], i);
+        bed_arrives(&b, 1 - i % 2, i % 2, sizes[i], i);
+    }
+    for (unsigned i = 0; i < COUNT(sizes); i++) send(0, 1, sizes[i], i);
+    for (unsigned i = 0; i < COUNT(sizes); i++) bed_arrives(&b, 1, 0, sizes[i], i);
+    bed_expects_nothing(&b, 0);
+    bed_expects_nothing(&b, 1);
+    over();
+}
+
+static void a_message_of_a_gigabyte(void **state) {
+    if (!getenv("SLOW")) skip();
+    bed_open(&b, *state, 0);
+    b.hosts = 2;
+    if (*state == &link_local) assert_int_equal(world_open(2, 1, &b.world), TRI_OK);
+    for (int i = 0; i < 2; i++) {
+        struct link_options o = bed_options(&b, i);
+        o.most = 1u << 30;
+        assert_int_equal(link_open(*state, &o, &b.l[i]), TRI_OK);
+    }
+    bed_join_all(&b);
+    send(0, 1, 1u << 30, 1);
+    bed_arrives(&b, 1, 0, 1u << 30, 1);
+    over();
+}
+
+/* Both ways at once; each pair's in order; each token comes back once. */
+static void in_order(void **state) {
+    enum { N = 300 };
+    bool back[2 * N] = {0};
+    begin(state, 2);
+    for (unsigned i = 0; i < N; i++) {
+        send(0, 1, i * 97 % 5000, i);
+        send(1, 0, i * 89 % 5000, i);
+    }
+    bed_settle(&b);
+    for (int host = 0; host < 2; host++)
+        for (size_t i = 0; i < b.seen[host].n; i++)
+            for (int k = 0; k < 2 * N && b.seen[host].event[i].what == LINK_SENT; k++)
+                if (b.seen[host].event[i].token == sent[k]) {
+                    assert_int_equal(k % 2, host);
+                    assert_false(back[k]);
+                    back[k] = true;
+                }
+    for (unsigned i = 0; i < N; i++) {
+        assert_true(back[2 * i] && back[2 * i + 1]);
+        bed_arrives(&b, 1, 0, i * 97 % 5000, i);
+        bed_arrives(&b, 0, 1, i * 89 % 5000, i);
+    }
+    over();
+}
+
+/* The memory is the sender's again as soon as LINK_SENT says so, and not before. */
+static void borrowed_until_sent(void **state) {
+    enum { BYTES = 1 << 20, N = 12 };
+    begin(state, 2);
+    for (unsigned i = 0; i < N; i++) {
+        send(0, 1, BYTES, i);
+        struct link_event e = bed_next_of(&b, 0, LINK_SENT, 1);
+        assert_ptr_equal(e.token, sent[i]);
+        memset(e.token, -1, BYTES);
+    }
+    for (unsigned i = 0; i < N; i++) bed_arrives(&b, 1, 0, BYTES, i);
+    over();
+}
+
+static void what_nobody_wants_is_dropped(void **state) {
+    begin(state, 2);
+    b.drops = true;
+    for (unsigned i = 0; i < 40; i++) send(0, 1, i % 4 < 2 ? 3 * WIRE_PIECE : i % 4 - 2, i);
+    for (unsigned i = 0; i < 40; i += 2) bed_arrives(&b, 1, 0, i % 4 ? 0 : 3 * WIRE_PIECE, i);
+    bed_expects_nothing(&b, 1);
+    over();
+}
+
+/* All that was sent before arrives; a third host notices nothing. */
+static void orderly_close(void **state) {
+    const size_t bytes = 200000;
+    begin(state, 3);
+    for (unsigned i = 0; i < 50; i++) send(0, 1, bytes, i);
+    send(1, 0, 5, 60);
+    link_leave(b.l[0], 1);
+    send(0, 1, 1, 61); /* too late */
+    for (unsigned i = 0; i < 50; i++) bed_arrives(&b, 1, 0, bytes, i);
+    bed_arrives(&b, 0, 1, 5, 60);
+    assert_true(bed_next_of(&b, 1, LINK_ENDED, 0).left);
+    assert_true(bed_next_of(&b, 0, LINK_ENDED, 1).left);
+    bed_expects_nothing(&b, 2);
+    send(2, 1, 10, 1);
+    bed_arrives(&b, 1, 2, 10, 1);
+    over();
+}
+
+static void both_leave_at_once(void **state) {
+    begin(state, 2);
+    for (unsigned i = 0; i < 20; i++) send(0, 1, 100000, i), send(1, 0, 100000, i);
+    link_leave(b.l[0], 1);
+    link_leave(b.l[1], 0);
+    for (unsigned i = 0; i < 20; i++) {
+        bed_arrives(&b, 1, 0, 100000, i);
+        bed_arrives(&b, 0, 1, 100000, i);
+    }
+    for (int i = 0; i < 2; i++) assert_true(bed_next_of(&b, i, LINK_ENDED, 1 - i).left);
+    bed_expects_nothing(&b, 0);
+    over();
+}
+
+static void a_death_is_told(void **state) {
+    begin(state, 3);
+    send(0, 1, 4, 1);
+    bed_arrives(&b, 1, 0, 4, 1);
+    link_close(b.l[0]);
+    b.l[0] = NULL;
+    for (int i = 1; i < 3; i++) {
+        struct link_event e = bed_next_of(&b, i, LINK_ENDED, 0);
+        assert_false(e.left);
+        assert_true(strlen(e.why) > 5);
+    }
+    send(1, 2, 4, 1);
+    bed_arrives(&b, 2, 1, 4, 1);
+    send(1, 0, 4, 1); /* as if it had not looked yet */
+    bed_expects_nothing(&b, 1);
+    over();
+}
+
+/* Some of the large messages may have arrived; none arrives in part. */
+static void an_end_in_the_middle(void **state) {
+    begin(state, 2);
+    for (unsigned i = 0; i < 4; i++) send(0, 1, MOST, i);
+    for (int i = 0; i < 3; i++) bed_turn(&b);
+    link_end(b.l[0], 1);
+    memset(sent[3], 0, MOST); /* borrowed no longer */
+    for (unsigned i = 0;; i++) {
+        struct seen *s = &b.seen[1];
+        while (s->first == s->n)
+            if (!bed_turn(&b)) bed_sleep(&b, 100);
+        if (s->event[s->first].what == LINK_ENDED) break;
+        assert_true(i < (b.world ? 4 : 3));
+        bed_arrives(&b, 1, 0, MOST, i);
+    }
+    assert_false(bed_next_of(&b, 1, LINK_ENDED, 0).left);
+    bed_expects_nothing(&b, 0);
+    over();
+}
+
+static void again_after_an_end(void **state) {
+    begin(state, 3);
+    for (unsigned i = 0; i < 5; i++) {
+        send(1, 0, 100, 2 * i);
+        bed_arrives(&b, 0, 1, 100, 2 * i);
+        link_end(b.l[i % 2], 1 - (int)(i % 2));
+        bed_next_of(&b, 1 - (int)(i % 2), LINK_ENDED, (int)(i % 2));
+        bed_join(&b, 1, 0);
+        send(0, 1, 100, 2 * i);
+        bed_arrives(&b, 1, 0, 100, 2 * i);
+    }
+    bed_expects_nothing(&b, 2);
+    over();
+}
+
+/* An errno that an earlier call has left means nothing. */
+static void close_after_a_stale_errno(void **state) {
+    const int stale[] = {EAGAIN, EINTR, ECONNRESET, ENOMEM};
+    for (size_t i = 0; i < COUNT(stale); i++) {
+        begin(state, 2);
+        b.stale = stale[i];
+        send(1, 0, 10, 4);
+        bed_arrives(&b, 0, 1, 10, 4);
+        bed_settle(&b);
+        link_close(b.l[0]);
+        b.l[0] = NULL;
+        struct link_event e = bed_next_of(&b, 1, LINK_ENDED, 0);
+        assert_null(strstr(e.why, strerror(stale[i])));
+        over();
+    }
+}
+
+/* It has no effect on others, and its memory comes back when the session is ended. */
+static void a_peer_that_stops_reading(void **state) {
+    begin(state, 3);
+    b.deaf[1] = true;
+    if (b.world) world_delay(b.world, 0, 1, true);
+    for (unsigned i = 0; i < 20; i++) {
+        send(0, 1, MOST, i);
+        send(0, 2, 300000, i);
+        bed_arrives(&b, 2, 0, 300000, i);
+    }
+    assert_false(!b.world && bed_sleep(&b, 20)); /* nor does it cost processor time */
+    link_end(b.l[0], 1);
+    for (size_t i = 0; i < n_sent; i++) memset(sent[i], 0, 300000);
+    send(2, 0, 7, 2);
+    bed_arrives(&b, 0, 2, 7, 2);
+    over();
+}
+
+static void longer_than_the_peer_takes(void **state) {
+    if (*state == &link_local) skip(); /* its hosts trust each other */
+    bed_open(&b, *state, 2);
+    link_close(b.l[1]);
+    struct link_options o = bed_options(&b, 1);
+    o.most = 1000;
+    assert_int_equal(link_open(*state, &o, &b.l[1]), TRI_OK);
+    bed_join_all(&b);
+    send(0, 1, 1000, 1);
+    bed_arrives(&b, 1, 0, 1000, 1);
+    send(0, 1, 1001, 1);
+    assert_non_null(strstr(bed_next_of(&b, 1, LINK_ENDED, 0).why,
+                           "a message of 1001 bytes; the most is 1000"));
+    bed_next_of(&b, 0, LINK_ENDED, 1);
+    over();
+}
+
+static void send_numbers(int from, uint32_t step, const float numbers[64]) {
+    const struct link_header h = {.kind = LINK_SUM, .step = step};
+    for (int to = 0; to < HOSTS; to++)
+        if (to != from)
+            assert_int_equal(link_send(b.l[from], to, &h, numbers, 64 * sizeof *numbers, NULL), 0);
+}
+
+/* Each host sends its numbers to all others, and goes on to the next sum when it has theirs. */
+static void thousands_of_sums(void **state) {
+    const uint32_t sums = getenv("SLOW") ? 10000 : 1500;
+    uint32_t step[HOSTS] = {0};
+    int have[HOSTS][2] = {{0}}, over_for = 0; /* have: of this step and the next */
+    float numbers[HOSTS][64];
+    double latest = 0, last = base_seconds();
+    begin(state, HOSTS);
+    for (int i = 0; i < HOSTS; i++) {
+        for (int j = 0; j < 64; j++) numbers[i][j] = (float)(i + j);
+        send_numbers(i, 0, numbers[i]);
+    }
+    for (int i = 0; over_for < HOSTS; i = (i + 1) % HOSTS) {
+        if (!i && !bed_turn(&b)) assert_true(bed_sleep(&b, 1000));
+        for (struct seen *s = &b.seen[i]; s->n; s->first = s->n = 0)
+            for (size_t k = s->first; k < s->n; k++) {
+                const struct link_event *e = &s->event[k];
+                if (e->what == LINK_SENT) continue;
+                assert_int_equal(e->what, LINK_ARRIVED);
+                assert_in_range(e->header.step, step[i], step[i] + 1);
+                assert_memory_equal(e->at, numbers[e->host], sizeof numbers[0]);
+                have[i][e->header.step % 2]++;
+                free(e->at);
+            }
+        if (step[i] == sums || have[i][step[i] % 2] < HOSTS - 1) continue;
+        have[i][step[i] % 2] = 0;
+        if (++step[i] == sums) over_for++;
+        else send_numbers(i, step[i], numbers[i]);
+        if (base_seconds() - last > latest) latest = base_seconds() - last;
+        last = base_seconds();
+    }
+    if (latest > 1) fail_msg("a sum was late by %.2f s", latest);
+    over();
+}
+
+static void idle(void **state) {
+    begin(state, HOSTS);
+    send(0, 1, 10, 1);
+    bed_arrives(&b, 1, 0, 10, 1);
+    bed_settle(&b);
+    double before = bed_processor_seconds(), until = base_seconds() + 0.4;
+    for (double now; (now = base_seconds()) < until;)
+        if (bed_sleep(&b, (int)(1000 * (until - now)) + 1)) bed_turn(&b);
+    double used = bed_processor_seconds() - before;
+    if (used > 0.4 * 0.002) fail_msg("%.6f s of processor time in 0.4 s", used);
+    over();
+}
+
+#define ROWS 2
+static const struct link_row *const rows[ROWS] = {&link_local, &link_tcp};
+#define TEST(f) {#f, f}
+static const struct {
+    const char *name;
+    CMUnitTestFunction run;
+} tests[] = {
+    TEST(messages_of_all_sizes), TEST(a_message_of_a_gigabyte), TEST(in_order),
+    TEST(borrowed_until_sent), TEST(what_nobody_wants_is_dropped), TEST(orderly_close),
+    TEST(both_leave_at_once), TEST(a_death_is_told), TEST(an_end_in_the_middle),
+    TEST(again_after_an_end), TEST(close_after_a_stale_errno), TEST(a_peer_that_stops_reading),
+    TEST(longer_than_the_peer_takes), TEST(thousands_of_sums), TEST(idle),
+};
+
+int main(void) {
+    static struct CMUnitTest all[ROWS * COUNT(tests)];
+    static char name[ROWS * COUNT(tests)][80];
+    size_t n = 0;
+    for (size_t i = 0; i < COUNT(tests); i++)
+        for (size_t k = 0; k < ROWS; k++, n++) {
+            if (getenv("ONLY") && strcmp(getenv("ONLY"), tests[i].name)) continue;
+            snprintf(name[n], sizeof name[n], "%s: %s", rows[k]->name, tests[i].name);
+            all[n] = (struct CMUnitTest){.name = name[n], .test_func = tests[i].run,
+                                         .initial_state = (void *)(uintptr_t)rows[k]};
+        }
+    return cmocka_run_group_tests(all, NULL, NULL);
+}
