@@ -148,6 +148,13 @@ static void *place(struct link_world *w, int from, int to, const struct link_hea
     return o->where(o->user, from, h);
 }
 
+static bool too_long(const struct link_header *h, uint64_t most) {
+    if (h->length <= most) return false;
+    base_fail(TRI_FAILED, "it sent a message of %llu bytes; the most is %llu",
+              (unsigned long long)h->length, (unsigned long long)most);
+    return true;
+}
+
 static void deliver(struct link_world *w, int from, int to, const struct between *m) {
     void *at = place(w, from, to, &m->header);
     if (!at) return;
@@ -168,7 +175,13 @@ static void arrive(struct link_world *w, int from, int to) {
     while (p->untaken <= p->first) take(w, from, to);
     struct between m = p->queue[p->first++];
     if (p->first == p->n) p->first = p->n = p->untaken = 0;
-    if (m.what == MESSAGE && !w->failed) deliver(w, from, to, &m);
+    if (m.what == MESSAGE && too_long(&m.header, w->host[to]->base.o.most)) {
+        separate(w, from, to);
+        finish(w, to, from, false, tri_message());
+        finish(w, from, to, false, "it closed the connection");
+    } else if (m.what == MESSAGE && !w->failed) {
+        deliver(w, from, to, &m);
+    }
     free(m.taken);
     if (m.what == LEAVES && !*left(w, to, from)) {
         leave(w, to, from);

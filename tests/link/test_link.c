@@ -47,7 +47,6 @@ static void messages_of_all_sizes(void **state) {
 }
 
 static void a_message_of_a_gigabyte(void **state) {
-    if (!getenv("SLOW")) skip();
     bed_open(&b, *state, 0);
     b.hosts = 2;
     if (*state == &link_local) assert_int_equal(world_open(2, 1, &b.world), TRI_OK);
@@ -232,7 +231,6 @@ static void a_peer_that_stops_reading(void **state) {
 }
 
 static void longer_than_the_peer_takes(void **state) {
-    if (*state == &link_local) skip(); /* its hosts trust each other */
     bed_open(&b, *state, 2);
     link_close(b.l[1]);
     struct link_options o = bed_options(&b, 1);
@@ -277,7 +275,6 @@ static void thousands_of_sums(void **state) {
                 assert_in_range(e->header.step, step[i], step[i] + 1);
                 assert_memory_equal(e->at, numbers[e->host], sizeof numbers[0]);
                 have[i][e->header.step % 2]++;
-                free(e->at);
             }
         if (step[i] == sums || have[i][step[i] % 2] < HOSTS - 1) continue;
         have[i][step[i] % 2] = 0;
@@ -323,6 +320,7 @@ int main(void) {
     size_t n = 0;
     for (size_t i = 0; i < COUNT(tests); i++)
         for (size_t k = 0; k < ROWS; k++, n++) {
+            if (tests[i].run == a_message_of_a_gigabyte && !getenv("SLOW")) continue;
             if (getenv("ONLY") && strcmp(getenv("ONLY"), tests[i].name)) continue;
             snprintf(name[n], sizeof name[n], "%s: %s", rows[k]->name, tests[i].name);
             all[n] = (struct CMUnitTest){.name = name[n], .test_func = tests[i].run,
