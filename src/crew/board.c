@@ -243,6 +243,8 @@ void board_let_go(struct board *b, uint32_t step, struct board *const *reader, i
     }
 }
 
+static bool keeps(const struct board *b, int node) { return b->keeps && b->keeps[node]; }
+
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
     struct claim c;
     do {
@@ -253,10 +255,9 @@ bool board_publish(struct board *b, uint32_t step, int thread, int node, int slo
         }
     } while (!claim_replace(&b->node[node], &c, CLAIM_DONE, thread, slot));
     const struct lane_node *n = &b->tree->node[node];
-    if (n->left >= 0) {
-        release_operand(b, step, n->left);
-        release_operand(b, step, n->right);
-    }
+    const int operand[] = {n->left, n->right};
+    for (int i = 0; i < 2 && n->left >= 0; i++)
+        if (!keeps(b, operand[i])) release_operand(b, step, operand[i]);
     return true;
 }
 
@@ -322,7 +323,8 @@ static void recover_slot(struct board *b, uint32_t step, int slot, int dead) {
     bool published = is_result(&node, slot, &held);
     int own = held.value - b->first; /* not one of the tree's: it is of a step of another shape */
     int parent = own >= 0 && own < b->tree->n_nodes ? b->tree->node[own].parent : -1;
-    bool used_up = published && parent >= 0 && held.step == step && board_is_done(b, step, parent);
+    bool used_up = published && parent >= 0 && held.step == step && !keeps(b, own) &&
+                   board_is_done(b, step, parent);
     if (published ? used_up : held.owner == dead) release(b, slot, &held);
 }
 

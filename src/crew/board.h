@@ -44,6 +44,9 @@ struct board {
     int first; /* where the tree's nodes begin in `all` */
     int chunk; /* neighbouring lanes that one thread computes, if others find enough elsewhere */
     claim_word *node, *all, *slot; /* shared. node: those of the tree, in all */
+    /* By node, nullable: a sum of it does not release its slot, but board_clear, as other hosts
+     * read it or have sent it. Each such node needs a slot beyond those that suffice. */
+    const bool *keeps;
     /* How many lanes, and how many sums, are over from the first on: 32 bits of step, 1 that a lane
      * has failed, 31 of the number. What is over stays over in its step, so the threads of this
      * process tell each other where to begin to look. */

@@ -47,6 +47,7 @@ void link_end(struct link *l, int host) {
 }
 
 void link_leave(struct link *l, int host) { l->row->leave(l, host); }
+void link_resume(struct link *l, int host) { l->row->resume(l, host); }
 
 struct link_event *link_tell(struct link *l, enum link_what what, int host) {
     if (l->first == l->n_events) l->first = l->n_events = 0;

@@ -57,7 +57,9 @@ struct link_event {
     char why[LINK_WHY];
 };
 
-/* Null: the message is dropped. Else memory for header->length bytes; anything if that is 0. */
+/* Null: the message is dropped. Else memory for header->length bytes; anything if that is 0.
+ * LINK_LATER: nothing more is taken from this peer until link_resume, which asks again. */
+#define LINK_LATER ((void *)-1)
 typedef void *link_where(void *user, int host, const struct link_header *header);
 
 struct link_options {
@@ -83,6 +85,7 @@ struct link_row {
                        void *token);
     void (*end)(struct link *l, int host);
     void (*leave)(struct link *l, int host);
+    void (*resume)(struct link *l, int host);
     tri_status (*work)(struct link *l); /* without waiting; adds events */
 };
 extern const struct link_row link_local, link_tcp;
@@ -104,6 +107,8 @@ void link_end(struct link *l, int host);
 /* Sends nothing more to the peer after what is queued, and says so. The peer does the same then,
  * and both have LINK_ENDED with `left` when both have got all. */
 void link_leave(struct link *l, int host);
+/* After LINK_LATER; else it does nothing. */
+void link_resume(struct link *l, int host);
 /* LINK_NOTHING if there is nothing. Fails only if this host lacks memory or descriptors. */
 tri_status link_next(struct link *l, struct link_event *event);
 

@@ -38,6 +38,7 @@ struct conn {
     bool leaving;    /* WIRE_LEAVES is queued, */
     bool has_left;   /* and sent; */
     bool peer_left;  /* has come */
+    bool waits;      /* a header has come whose payload has no place yet */
     bool broken;     /* nothing can be sent; reading finds the end */
     uint32_t events; /* that epoll waits for */
     int64_t deadline; /* unless joined */
@@ -188,7 +189,7 @@ static tri_status accept_one(struct tcp *t) {
 
 /* ---- joining ---- */
 
-static bool is_reading(const struct conn *c) { return c->state != HELD && !c->peer_left; }
+static bool is_reading(const struct conn *c) { return c->state != HELD && !c->peer_left && !c->waits; }
 
 /* Makes epoll wait for what the connection can do now. */
 static void watch_again(struct tcp *t, struct conn *c) {
@@ -245,6 +246,8 @@ static tri_status began(struct tcp *t, struct conn *c) {
         return leave(c);
     }
     void *at = t->base.o.where(t->base.o.user, c->wire.host, h);
+    c->waits = at == LINK_LATER;
+    if (c->waits) return TRI_OK;
     if (h->length) c->wire.at = at;
     else if (at) arrived(t, c, at);
     return TRI_OK;
@@ -402,6 +405,14 @@ static void tcp_leave(struct link *l, int host) {
     watch_again(t, c);
 }
 
+static void tcp_resume(struct link *l, int host) {
+    struct tcp *t = (struct tcp *)l;
+    struct conn *c = t->peer[host];
+    if (!c || !c->waits) return;
+    if (began(t, c)) end(t, c, tri_message());
+    else watch_again(t, c);
+}
+
 /* "10.0.0.1:4000", "[fe80::1]:4000" */
 static tri_status resolve(const char *address, bool listens, struct addrinfo **found) {
     char host[LINK_ADDRESS];
@@ -517,4 +528,4 @@ static tri_status tcp_open(const struct link_options *o, struct link **l) {
 }
 
 const struct link_row link_tcp = {"tcp", tcp_open, tcp_close, tcp_peer, tcp_send, tcp_end,
-                                  tcp_leave, tcp_work};
+                                  tcp_leave, tcp_resume, tcp_work};

@@ -28,6 +28,7 @@ struct path {
     size_t untaken; /* index of the first; those before it are taken */
     bool ready;     /* the sender has called link_peer */
     bool delayed;
+    bool waits;     /* the receiver has no place for the first message yet */
 };
 
 struct local {
@@ -65,7 +66,7 @@ enum { ARRIVES, IS_TAKEN, KINDS };
 static bool can(const struct link_world *w, int from, int to, int kind) {
     const struct path *p = path(w, from, to);
     if (p->delayed || p->first == p->n) return false;
-    return kind == ARRIVES || p->untaken < p->n;
+    return kind == ARRIVES ? !p->waits : p->untaken < p->n;
 }
 
 static int nth_move(const struct link_world *w, int n, int *from, int *to, int *kind) {
@@ -99,6 +100,7 @@ static struct link_event *tell(struct link_world *w, enum link_what what, int ho
 static void lose(struct path *p) {
     for (size_t i = p->first; i < p->n; i++) free(p->queue[i].taken);
     p->first = p->n = p->untaken = 0;
+    p->waits = false;
 }
 
 static bool lives(const struct link_world *w, int host) {
@@ -148,15 +150,17 @@ static void *place(struct link_world *w, int from, int to, const struct link_hea
     return o->where(o->user, from, h);
 }
 
-static bool too_long(const struct link_header *h, uint64_t most) {
-    if (h->length <= most) return false;
-    base_fail(TRI_FAILED, "it sent a message of %llu bytes; the most is %llu",
-              (unsigned long long)h->length, (unsigned long long)most);
-    return true;
+/* The words of wire.c. */
+static void too_long(struct link_world *w, int from, int to, uint64_t length) {
+    char why[LINK_WHY];
+    snprintf(why, sizeof why, "it sent a message of %llu bytes; the most is %llu",
+             (unsigned long long)length, (unsigned long long)w->host[to]->base.o.most);
+    separate(w, from, to);
+    finish(w, to, from, false, why);
+    finish(w, from, to, false, "it closed the connection");
 }
 
-static void deliver(struct link_world *w, int from, int to, const struct between *m) {
-    void *at = place(w, from, to, &m->header);
+static void deliver(struct link_world *w, int from, int to, const struct between *m, void *at) {
     if (!at) return;
     if (m->header.length) memcpy(at, m->taken, (size_t)m->header.length);
     struct link_event *e = tell(w, LINK_ARRIVED, to, from);
@@ -172,16 +176,16 @@ static void leave(struct link_world *w, int from, int to) {
 
 static void arrive(struct link_world *w, int from, int to) {
     struct path *p = path(w, from, to);
+    struct between m = p->queue[p->first];
+    const bool fits = m.what == MESSAGE && m.header.length <= w->host[to]->base.o.most;
+    void *at = fits ? place(w, from, to, &m.header) : NULL;
+    p->waits = at == LINK_LATER;
+    if (p->waits) return;
     while (p->untaken <= p->first) take(w, from, to);
-    struct between m = p->queue[p->first++];
+    m = p->queue[p->first++];
     if (p->first == p->n) p->first = p->n = p->untaken = 0;
-    if (m.what == MESSAGE && too_long(&m.header, w->host[to]->base.o.most)) {
-        separate(w, from, to);
-        finish(w, to, from, false, tri_message());
-        finish(w, from, to, false, "it closed the connection");
-    } else if (m.what == MESSAGE && !w->failed) {
-        deliver(w, from, to, &m);
-    }
+    if (m.what == MESSAGE && !fits) too_long(w, from, to, m.header.length);
+    else if (m.what == MESSAGE && !w->failed) deliver(w, from, to, &m, at);
     free(m.taken);
     if (m.what == LEAVES && !*left(w, to, from)) {
         leave(w, to, from);
@@ -225,7 +229,7 @@ static void tear(struct link_world *w, int from, int to) {
     const struct between *m = &p->queue[p->first];
     void *at = m->what == MESSAGE ? place(w, from, to, &m->header) : NULL;
     const size_t half = (size_t)m->header.length / 2;
-    if (at && half) memcpy(at, m->is_taken ? m->taken : m->payload, half);
+    if (at && at != LINK_LATER && half) memcpy(at, m->is_taken ? m->taken : m->payload, half);
 }
 
 void world_cut(struct link_world *w, int a, int b) {
@@ -347,6 +351,11 @@ static void local_leave(struct link *l, int host) {
     show_work(world_of(l));
 }
 
+static void local_resume(struct link *l, int host) {
+    path(world_of(l), host, l->o.self)->waits = false;
+    show_work(world_of(l));
+}
+
 static tri_status local_work(struct link *l) {
     struct link_world *w = world_of(l);
     int moves = w->manual || w->host[l->o.self]->dead ? 0 : world_moves(w);
@@ -356,4 +365,4 @@ static tri_status local_work(struct link *l) {
 }
 
 const struct link_row link_local = {"in process", local_open, local_close, local_peer, local_send,
-                                    local_end, local_leave, local_work};
+                                    local_end, local_leave, local_resume, local_work};

@@ -29,6 +29,7 @@ struct bed {
     } seen[HOSTS];
     bool deaf[HOSTS];      /* link_next is not called */
     bool drops;            /* messages of odd epochs */
+    bool later[HOSTS];     /* nothing is taken from this peer */
     void **given;          /* memory for payloads, until the bed is closed */
     size_t n_given, given_capacity;
     bool counts_refused;   /* in `refused`, and passes over these events */
@@ -40,7 +41,7 @@ struct bed {
 
 static inline void *bed_where(void *user, int host, const struct link_header *h) {
     struct bed *b = user;
-    (void)host;
+    if (b->later[host]) return LINK_LATER;
     if (b->drops && h->epoch % 2) return NULL;
     assert_true(h->length <= SIZE_MAX - 1 && ARRAY_GROW(b->given, b->n_given, b->given_capacity));
     return b->given[b->n_given++] = malloc((size_t)h->length + 1);

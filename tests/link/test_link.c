@@ -110,6 +110,34 @@ static void what_nobody_wants_is_dropped(void **state) {
     over();
 }
 
+/* The receiver has no place yet: the sender waits, nobody else does, and nothing is lost. */
+static void later(void **state) {
+    const size_t sizes[] = {5, 0, 2 * WIRE_PIECE};
+    begin(state, 3);
+    for (unsigned round = 0; round < 6; round++) {
+        b.later[0] = true;
+        for (unsigned i = 0; i < 3; i++) send(0, 1, sizes[(i + round) % 3], i);
+        send(2, 1, 9, 1);
+        bed_arrives(&b, 1, 2, 9, 1);
+        bed_expects_nothing(&b, 1);
+        double before = bed_processor_seconds();
+        for (int i = 0; i < 20; i++) bed_sleep(&b, 1), bed_turn(&b);
+        assert_true(bed_processor_seconds() - before < 0.01);
+        link_resume(b.l[1], 0); /* it is asked, and says the same again */
+        bed_expects_nothing(&b, 1);
+        b.later[0] = false;
+        link_resume(b.l[1], 0);
+        link_resume(b.l[1], 2);
+        for (unsigned i = 0; i < 3; i++) bed_arrives(&b, 1, 0, sizes[(i + round) % 3], i);
+    }
+    b.later[0] = true;
+    send(0, 1, 100, 1);
+    bed_settle(&b);
+    link_end(b.l[1], 0);
+    bed_next_of(&b, 0, LINK_ENDED, 1);
+    over();
+}
+
 /* All that was sent before arrives; a third host notices nothing. */
 static void orderly_close(void **state) {
     const size_t bytes = 200000;
@@ -308,7 +336,8 @@ static const struct {
     CMUnitTestFunction run;
 } tests[] = {
     TEST(messages_of_all_sizes), TEST(a_message_of_a_gigabyte), TEST(in_order),
-    TEST(borrowed_until_sent), TEST(what_nobody_wants_is_dropped), TEST(orderly_close),
+    TEST(borrowed_until_sent), TEST(what_nobody_wants_is_dropped), TEST(later),
+    TEST(orderly_close),
     TEST(both_leave_at_once), TEST(a_death_is_told), TEST(an_end_in_the_middle),
     TEST(again_after_an_end), TEST(close_after_a_stale_errno), TEST(a_peer_that_stops_reading),
     TEST(longer_than_the_peer_takes), TEST(thousands_of_sums), TEST(idle),

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/transfer.h"
+
+#include <stdlib.h>
+
+/* The lanes below a node are neighbours: the first and the last. */
+static void lanes_below(const struct lane_tree *tree, int node, int *first, int *last) {
+    for (*first = node; tree->node[*first].left >= 0;) *first = tree->node[*first].left;
+    for (*last = node; tree->node[*last].right >= 0;) *last = tree->node[*last].right;
+}
+
+static int host_of(const struct transfer_share *share, int lane) {
+    int host = 0;
+    while (share->begin[host + 1] <= lane) host++;
+    return host;
+}
+
+/* The host that has all lanes below the node; -1: several have some. */
+static int owner(const struct lane_tree *tree, const struct transfer_share *share, int node) {
+    int first, last;
+    lanes_below(tree, node, &first, &last);
+    int host = host_of(share, first);
+    return last < share->begin[host + 1] ? host : -1;
+}
+
+/* below: the node is a top, or below one. */
+static void find_operands(const struct lane_tree *tree, const struct transfer_share *share,
+                          int node, bool below, struct transfers *t) {
+    const struct lane_node *n = &tree->node[node];
+    below |= n->top >= 0;
+    if (below && owner(tree, share, node) >= 0) {
+        t->operand[t->n_operands++] = node;
+        t->is_operand[node] = true;
+        return;
+    }
+    find_operands(tree, share, n->left, below, t);
+    find_operands(tree, share, n->right, below, t);
+}
+
+static int level(const struct lane_tree *tree, int node) {
+    int n = 0;
+    while ((node = tree->node[node].parent) >= 0) n++;
+    return n;
+}
+
+static enum transfer_format format_of(const struct lane_tree *tree,
+                                      const struct transfer_share *share, int node) {
+    return share->format ? share->format[level(tree, node)] : TRANSFER_F32;
+}
+
+/* A host computes its lanes from left to right, and of each the buckets in their order. So it has
+ * the last node of a bucket when its last lane's part is done. Each host begins with another
+ * receiver, so that not all send to the same one. */
+static void add_of(const struct lane_tree *tree, const struct transfer_share *share, int from,
+                   struct transfers *t) {
+    const int hosts = share->hosts;
+    for (int k = 0; k < t->n_operands; k++) {
+        const int node = t->operand[k];
+        if (owner(tree, share, node) != from) continue;
+        for (int b = 0; b < share->buckets; b++)
+            for (int i = 1; i < hosts; i++)
+                t->all[t->n++] = (struct transfer){.from = from, .to = (from + i) % hosts,
+                                                   .bucket = b, .node = node,
+                                                   .format = format_of(tree, share, node)};
+    }
+}
+
+tri_status transfers_make(const struct lane_tree *tree, const struct transfer_share *share,
+                          struct transfers *t) {
+    const size_t nodes = (size_t)tree->n_nodes, hosts = (size_t)share->hosts;
+    CHECK(!share->begin[0] && share->begin[hosts] == tree->lanes);
+    *t = (struct transfers){.hosts = share->hosts, .buckets = share->buckets};
+    t->operand = calloc(nodes, sizeof *t->operand);
+    t->is_operand = calloc(nodes, sizeof *t->is_operand);
+    t->first = calloc(hosts + 1, sizeof *t->first);
+    if (t->operand && t->is_operand && t->first) {
+        find_operands(tree, share, tree->n_nodes - 1, false, t);
+        size_t n = (size_t)t->n_operands * (size_t)share->buckets * (hosts - 1);
+        t->all = calloc(n + 1, sizeof *t->all);
+    }
+    if (!t->all) {
+        transfers_free(t);
+        return base_no_memory("a schedule of transfers");
+    }
+    for (int h = 0; h < share->hosts; h++) {
+        t->first[h] = t->n;
+        add_of(tree, share, h, t);
+    }
+    t->first[share->hosts] = t->n;
+    return TRI_OK;
+}
+
+void transfers_free(struct transfers *t) {
+    free(t->operand);
+    free(t->is_operand);
+    free(t->all);
+    free(t->first);
+    *t = (struct transfers){0};
+}
+
+void transfers_print(const struct transfers *t, struct text *to) {
+    for (int i = 0; i < t->n; i++)
+        text_add(to, "%d > %d  bucket %d  node %d\n", t->all[i].from, t->all[i].to,
+                 t->all[i].bucket, t->all[i].node);
+}
+
+/* ---- checking ---- */
+
+struct sets {
+    const struct lane_tree *tree;
+    int buckets;
+    bool *has; /* [host][bucket][node] */
+};
+
+static bool *of(const struct sets *s, int host, int bucket) {
+    return s->has + ((size_t)host * (size_t)s->buckets + (size_t)bucket) *
+                        (size_t)s->tree->n_nodes;
+}
+
+/* Sums are made as soon as both operands are there. */
+static void add_sums(const struct lane_tree *tree, bool *has) {
+    for (int i = tree->lanes; i < tree->n_nodes; i++)
+        has[i] |= has[tree->node[i].left] && has[tree->node[i].right];
+}
+
+static tri_status execute(const struct sets *s, const struct transfers *t, int *at) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int h = 0; h < t->hosts; h++)
+            for (; at[h] < t->first[h + 1]; at[h]++, moved = true) {
+                const struct transfer *x = &t->all[at[h]];
+                if (!of(s, h, x->bucket)[x->node]) break;
+                bool *has = of(s, x->to, x->bucket);
+                if (has[x->node])
+                    return base_fail(TRI_FAILED, "host %d gets node %d of bucket %d twice", x->to,
+                                     x->node, x->bucket);
+                has[x->node] = true;
+                add_sums(s->tree, has);
+            }
+    }
+    for (int h = 0; h < t->hosts; h++)
+        if (at[h] < t->first[h + 1])
+            return base_fail(TRI_FAILED, "host %d waits forever for node %d of bucket %d", h,
+                             t->all[at[h]].node, t->all[at[h]].bucket);
+    return TRI_OK;
+}
+
+static tri_status check_all(const struct sets *s, const struct transfers *t) {
+    for (int h = 0; h < t->hosts; h++)
+        for (int b = 0; b < t->buckets; b++)
+            for (int i = 0; i < s->tree->n_tops; i++)
+                if (!of(s, h, b)[s->tree->top[i]])
+                    return base_fail(TRI_FAILED, "host %d lacks node %d of bucket %d", h,
+                                     s->tree->top[i], b);
+    return TRI_OK;
+}
+
+tri_status transfers_check(const struct lane_tree *tree, const struct transfer_share *share,
+                           const struct transfers *t) {
+    const size_t nodes = (size_t)tree->n_nodes, hosts = (size_t)t->hosts;
+    struct sets s = {tree, t->buckets, calloc(hosts * (size_t)t->buckets * nodes + 1, 1)};
+    int *at = calloc(hosts + 1, sizeof *at);
+    tri_status status = s.has && at ? TRI_OK : base_no_memory("a schedule of transfers");
+    for (int h = 0; h < t->hosts && !status; h++) {
+        at[h] = t->first[h];
+        for (int b = 0; b < t->buckets; b++) {
+            for (int lane = share->begin[h]; lane < share->begin[h + 1]; lane++)
+                of(&s, h, b)[lane] = true;
+            add_sums(tree, of(&s, h, b));
+        }
+    }
+    if (!status) status = execute(&s, t, at);
+    if (!status) status = check_all(&s, t);
+    free(s.has);
+    free(at);
+    return status;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What moves between hosts in a step, as data. Each host computes an interval of the lanes. An
+ * *operand* is a node of the lanes' tree that one host can compute from its own lanes, while its
+ * parent needs lanes of two hosts, or is left to the step's program; so operands are few, and all
+ * hosts compute the sums above them alike, in the tree's order. Every operand of every bucket goes
+ * to every other host.
+ *
+ * Whoever executes a schedule sends a transfer when the sender has the node. A host may send on
+ * what it has received: transfers_check knows, and accepts any schedule that gives each host each
+ * operand once. */
+#ifndef PLAN_TRANSFER_H
+#define PLAN_TRANSFER_H
+
+#include "plan/lane_tree.h"
+
+/* How the numbers of a node travel; chosen for each level of the tree, counted from the root. */
+enum transfer_format {
+    TRANSFER_F32, /* the bytes of the slot */
+    TRANSFER_FORMATS
+};
+
+struct transfer {
+    int from, to; /* hosts */
+    int bucket, node;
+    enum transfer_format format;
+};
+
+struct transfers {
+    int hosts, buckets;
+    int n_operands, *operand; /* nodes, from left to right */
+    bool *is_operand;         /* by node */
+    int n;
+    struct transfer *all;     /* by sender; of each, in the order in which it has the nodes */
+    int *first;               /* by host: the index of its first; first[hosts] is n */
+};
+
+/* Who computes what: host h the lanes from begin[h] to begin[h + 1] - 1, which may be none. */
+struct transfer_share {
+    int hosts;
+    const int *begin; /* hosts + 1 numbers that ascend from 0 to the number of lanes */
+    int buckets;      /* in the order in which a lane completes them */
+    const enum transfer_format *format; /* by level; null: TRANSFER_F32 */
+};
+
+/* Nodes of a tree: 0 to n_nodes - 1, tops and those below them only. */
+tri_status transfers_make(const struct lane_tree *tree, const struct transfer_share *share,
+                          struct transfers *out);
+/* Executes the schedule with sets instead of numbers. Fails if a host would wait forever, lacks an
+ * operand in the end, or gets one that it has. */
+tri_status transfers_check(const struct lane_tree *tree, const struct transfer_share *share,
+                           const struct transfers *t);
+/* A line for each transfer: "0 > 1  bucket 0  node 8". */
+void transfers_print(const struct transfers *t, struct text *to);
+void transfers_free(struct transfers *t);
+
+#endif
