@@ -261,6 +261,25 @@ bool board_publish(struct board *b, uint32_t step, int thread, int node, int slo
     return true;
 }
 
+/* From above, so that no sum looks as if it could be made. Their words name a slot that is held for
+ * another node, so it is not released for them. */
+static void end_below(struct board *b, uint32_t step, int thread, int node, int slot) {
+    const int below[] = {b->tree->node[node].left, b->tree->node[node].right};
+    for (int i = 0; i < 2 && below[0] >= 0; i++) {
+        struct claim c;
+        do c = look(b, step, below[i]);
+        while ((c.state == CLAIM_FREE || c.state == CLAIM_TAKEN) &&
+               !claim_replace(&b->node[below[i]], &c, CLAIM_DONE, thread, slot));
+        end_below(b, step, thread, below[i], slot);
+    }
+}
+
+bool board_publish_whole(struct board *b, uint32_t step, int thread, int node, int slot) {
+    if (!board_publish(b, step, thread, node, slot)) return false;
+    end_below(b, step, thread, node, slot);
+    return true;
+}
+
 void board_release(struct board *b, uint32_t step, int thread, int node) {
     const struct claim held = {.step = step, .owner = thread};
     claim_publish(&b->node[node], &held, CLAIM_FREE, 0, 0);

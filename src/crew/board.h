@@ -96,6 +96,8 @@ void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
  * The node may be claimed by this thread, by another (which is slow with it), or by none. False:
  * another thread was first, or the node has failed; the slot has been released. */
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot);
+/* The same for a node that has come from elsewhere: the nodes below are over, too. */
+bool board_publish_whole(struct board *b, uint32_t step, int thread, int node, int slot);
 /* The thread will not compute the lane that it has claimed: another may. */
 void board_release(struct board *b, uint32_t step, int thread, int node);
 /* An operator refused the lane's data. */

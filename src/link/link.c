@@ -27,9 +27,9 @@ void link_close(struct link *l) {
 const char *link_address(const struct link *l) { return l->address; }
 int link_fd(const struct link *l) { return l->fd; }
 
-tri_status link_peer(struct link *l, int host, const char *address) {
+tri_status link_peer(struct link *l, int host, uint32_t epoch, const char *address) {
     CHECK(host >= 0 && host < l->o.hosts && host != l->o.self);
-    return l->row->peer(l, host, address);
+    return l->row->peer(l, host, epoch, address);
 }
 
 tri_status link_send(struct link *l, int host, const struct link_header *header,

@@ -10,8 +10,8 @@
  *   3. `where` says where the payload of a header belongs. It is asked only for headers that are
  *      authentic and short enough. Before LINK_ARRIVED the memory has any content; if the session
  *      ends, the message never arrived. `where` may drop a message, as of an old epoch.
- *   4. A session between two hosts begins when both have called link_peer, and ends once. Nothing
- *      connects again by itself: a broken session is a change of epoch.
+ *   4. A session between two hosts begins when both have called link_peer for an epoch, and ends
+ *      once. Nothing connects again by itself: a broken session is a change of epoch.
  *   5. A peer that is silent, stopped or slow is not an end: whoever has leases calls link_end.
  *   6. A stranger without the key can cause one LINK_REFUSED a minute, and nothing else. */
 #ifndef LINK_LINK_H
@@ -80,7 +80,7 @@ struct link_row {
     const char *name;
     tri_status (*open)(const struct link_options *o, struct link **l);
     void (*close)(struct link *l);
-    tri_status (*peer)(struct link *l, int host, const char *address);
+    tri_status (*peer)(struct link *l, int host, uint32_t epoch, const char *address);
     tri_status (*send)(struct link *l, int host, const struct link_header *h, const void *payload,
                        void *token);
     void (*end)(struct link *l, int host);
@@ -95,9 +95,10 @@ void link_close(struct link *l); /* nullable; to its peers this is like a death:
 /* Where others reach this host; "" where the row has no addresses. */
 const char *link_address(const struct link *l);
 int link_fd(const struct link *l);
-/* Begins a session. address: the peer's; null if it is known that the peer connects, which is the
- * one of the higher number. LINK_JOINED or LINK_ENDED follows. */
-tri_status link_peer(struct link *l, int host, const char *address);
+/* Begins a session, if the peer does so for the same epoch: what is left of an attempt for an
+ * earlier one is refused, a later one waits. address: the peer's; the host of the higher number
+ * connects, so the other may have null. LINK_JOINED or LINK_ENDED follows. */
+tri_status link_peer(struct link *l, int host, uint32_t epoch, const char *address);
 /* Queues a message to a peer that has joined. header->run and length are set here. If the session
  * is at its end, of which LINK_ENDED tells, the message is dropped. */
 tri_status link_send(struct link *l, int host, const struct link_header *header,

@@ -27,7 +27,7 @@
 enum state {
     CONNECTING,
     GREETING,
-    HELD, /* it has greeted; link_peer has not been called yet */
+    HELD, /* it has greeted; link_peer has not been called for its epoch yet */
     JOINED,
 };
 
@@ -56,7 +56,10 @@ struct tcp {
     int64_t listen_at;  /* when there were no descriptors: when to accept again; else 0 */
     struct conn *first; /* of all, the newest first */
     struct conn **peer; /* by host; null */
-    bool *awaited;      /* by host: link_peer was called, and it has not joined */
+    struct awaited {
+        bool on;        /* link_peer was called, and the host has not joined */
+        uint32_t epoch; /* the latest that it was called for */
+    } *awaited;         /* by host */
     long refused;
     int64_t told; /* when LINK_REFUSED was told last; 0: never */
     char *spare;  /* for what is dropped */
@@ -128,11 +131,12 @@ static const char *why_closed(const struct conn *c) {
 
 /* ---- new connections ---- */
 
-static tri_status add_conn(struct tcp *t, int fd, enum state state, int host, uint32_t events,
+static tri_status add_conn(struct tcp *t, int fd, enum state state, int host, uint32_t epoch,
                            struct conn **out) {
+    const uint32_t events = state == CONNECTING ? EPOLLOUT : EPOLLIN;
     struct conn *c = calloc(1, sizeof *c);
     int one = 1;
-    tri_status status = c ? wire_begin(&c->wire, &t->side, host, t->spare)
+    tri_status status = c ? wire_begin(&c->wire, &t->side, host, epoch, t->spare)
                           : base_no_memory("a connection");
     if (!status) status = watch(t, fd, c, events, true);
     if (status) {
@@ -180,7 +184,7 @@ static tri_status accept_one(struct tcp *t) {
         set_timer(t);
         return watch(t, t->listener, &t->listener, 0, false);
     }
-    tri_status status = add_conn(t, fd, GREETING, -1, EPOLLIN, &c);
+    tri_status status = add_conn(t, fd, GREETING, -1, 0, &c);
     if (status) return status;
     name_address((struct sockaddr *)&a, n, c->from);
     make_room(t);
@@ -204,17 +208,22 @@ static void join(struct tcp *t, struct conn *c) {
     const int host = c->wire.host;
     c->mine = true;
     c->state = JOINED;
-    t->awaited[host] = false;
+    t->awaited[host].on = false;
     t->peer[host] = c;
     set_timer(t);
     watch_again(t, c);
     link_tell(&t->base, LINK_JOINED, host);
 }
 
-/* The peer is who it says. One that connected twice is held back by its first connection. */
-static void greeted(struct tcp *t, struct conn *c) {
-    if (c->mine || (t->awaited[c->wire.host] && !t->peer[c->wire.host])) join(t, c);
+/* The peer is who it says. */
+static tri_status greeted(struct tcp *t, struct conn *c) {
+    const struct awaited *a = &t->awaited[c->wire.host];
+    if (!c->mine && (int32_t)(c->wire.epoch - a->epoch) < 0)
+        return base_fail(TRI_FAILED, "it is host %d of epoch %u, which is over", c->wire.host,
+                         c->wire.epoch);
+    if (c->mine || (a->on && a->epoch == c->wire.epoch)) join(t, c);
     else c->state = HELD;
+    return TRI_OK;
 }
 
 /* ---- receiving ---- */
@@ -256,7 +265,7 @@ static tri_status began(struct tcp *t, struct conn *c) {
 static tri_status came(struct tcp *t, struct conn *c, enum wire_event event) {
     if ((event == WIRE_ANSWER || event == WIRE_JOINED) && c->wire.n_greeting)
         outgoing_add_bytes(&c->out, c->wire.greeting, c->wire.n_greeting);
-    if (event == WIRE_JOINED) greeted(t, c);
+    if (event == WIRE_JOINED) return greeted(t, c);
     if (event == WIRE_BEGUN) return began(t, c);
     if (event == WIRE_WHOLE && c->wire.at) arrived(t, c, c->wire.at);
     return TRI_OK;
@@ -393,7 +402,7 @@ static tri_status tcp_send(struct link *l, int host, const struct link_header *h
 
 static void tcp_end(struct link *l, int host) {
     struct tcp *t = (struct tcp *)l;
-    t->awaited[host] = false;
+    t->awaited[host].on = false;
     if (t->peer[host]) drop(t, t->peer[host]);
 }
 
@@ -430,7 +439,7 @@ static tri_status resolve(const char *address, bool listens, struct addrinfo **f
     return base_fail(TRI_USAGE, "\"%s\" is no address; \"10.0.0.1:4000\" is one", address);
 }
 
-static tri_status connect_to(struct tcp *t, int host, const char *address) {
+static tri_status connect_to(struct tcp *t, int host, uint32_t epoch, const char *address) {
     struct addrinfo *a;
     struct conn *c;
     tri_status status = resolve(address, false, &a);
@@ -439,7 +448,7 @@ static tri_status connect_to(struct tcp *t, int host, const char *address) {
     status = fd < 0 ? fail_errno("a socket") : TRI_OK;
     int error = !status && connect(fd, a->ai_addr, a->ai_addrlen) ? errno : 0;
     freeaddrinfo(a);
-    if (!status) status = add_conn(t, fd, CONNECTING, host, EPOLLOUT, &c);
+    if (!status) status = add_conn(t, fd, CONNECTING, host, epoch, &c);
     if (status) return status;
     snprintf(c->from, sizeof c->from, "%s", address);
     c->mine = true;
@@ -448,13 +457,13 @@ static tri_status connect_to(struct tcp *t, int host, const char *address) {
     return TRI_OK;
 }
 
-static tri_status tcp_peer(struct link *l, int host, const char *address) {
+static tri_status tcp_peer(struct link *l, int host, uint32_t epoch, const char *address) {
     struct tcp *t = (struct tcp *)l;
-    CHECK(!t->peer[host] && !t->awaited[host]);
-    if (l->o.self > host) return connect_to(t, host, address);
-    t->awaited[host] = true;
+    CHECK(!t->peer[host] && !t->awaited[host].on);
+    if (l->o.self > host) return connect_to(t, host, epoch, address);
+    t->awaited[host] = (struct awaited){true, epoch};
     for (struct conn *c = t->first; c; c = c->next)
-        if (c->state == HELD && c->wire.host == host) {
+        if (c->state == HELD && c->wire.host == host && c->wire.epoch == epoch) {
             join(t, c);
             break;
         }

@@ -87,7 +87,8 @@ static void put_hello(const struct wire *w, uint8_t to[WIRE_HELLO]) {
     put(to + 16, (uint64_t)w->host, 4);
     put(to + 20, !!w->side->key, 4);
     put(to + 24, w->side->run, 8);
-    randombytes_buf(to + 32, 32);
+    put(to + 32, w->epoch, 8);
+    randombytes_buf(to + 40, 24);
 }
 
 static tri_status read_hello(struct wire *w, const uint8_t *hello) {
@@ -104,12 +105,17 @@ static tri_status read_hello(struct wire *w, const uint8_t *hello) {
     if (get4(hello + 20) != (uint32_t) !!w->side->key)
         return base_fail(TRI_FAILED, "it sends messages %s authentication, this host %s",
                          w->side->key ? "without" : "with", w->side->key ? "with" : "without");
+    if (w->connects && get4(hello + 32) != w->epoch)
+        return base_fail(TRI_FAILED, "it is of another epoch");
+    w->epoch = get4(hello + 32);
     w->host = (int)from;
     return TRI_OK;
 }
 
-tri_status wire_begin(struct wire *w, const struct wire_side *side, int host, char *spare) {
-    *w = (struct wire){.side = side, .host = host, .connects = host >= 0, .spare = spare};
+tri_status wire_begin(struct wire *w, const struct wire_side *side, int host, uint32_t epoch,
+                      char *spare) {
+    *w = (struct wire){.side = side, .host = host, .connects = host >= 0, .epoch = epoch,
+                       .spare = spare};
     if (sodium_init() < 0) return base_fail(TRI_FAILED, "libsodium cannot be initialised");
     w->stage = w->connects ? WIRE_ANSWER_IN : WIRE_HELLO_IN;
     if (!w->connects) return TRI_OK;

@@ -7,7 +7,8 @@
  *           8   4  version, 1
  *          12   4  the sender's number; 4 the receiver's; 4 whether messages are authenticated
  *          24   8  run
- *          32  32  random bytes
+ *          32   4  epoch of the session; 4 zero
+ *          40  24  random bytes
  *  proof       16  a tag of both hellos
  *  header   0   4  version, 1; 4 kind
  *           8   8  run; 4 epoch; 4 step; 4 item; 4 node; 4 part; 4 format
@@ -61,6 +62,7 @@ enum wire_event {
 struct wire {
     const struct wire_side *side;
     int host; /* the peer's number; -1: not known */
+    uint32_t epoch; /* of the session: what the host says that connects */
     bool connects;
     enum wire_stage stage;
     uint8_t hello[2][WIRE_HELLO]; /* of the host that connects, of the other */
@@ -75,8 +77,10 @@ struct wire {
     uint64_t done; /* bytes of the payload */
 };
 
-/* host: to connect to; -1: another connects. The greeting may have bytes to send. */
-tri_status wire_begin(struct wire *w, const struct wire_side *side, int host, char *spare);
+/* host: to connect to; -1: another connects. The greeting may have bytes to send. spare: where
+ * pieces go that are dropped. */
+tri_status wire_begin(struct wire *w, const struct wire_side *side, int host, uint32_t epoch,
+                      char *spare);
 void wire_free(struct wire *w);
 /* Where the next bytes belong: one or two ranges. Returns how many. */
 int wire_want(struct wire *w, struct iovec to[2]);

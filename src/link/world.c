@@ -26,7 +26,8 @@ struct path {
     struct between *queue;
     size_t first, n, capacity;
     size_t untaken; /* index of the first; those before it are taken */
-    bool ready;     /* the sender has called link_peer */
+    bool ready;     /* the sender has called link_peer, */
+    uint32_t epoch; /* for this */
     bool delayed;
     bool waits;     /* the receiver has no place for the first message yet */
 };
@@ -109,6 +110,7 @@ static bool lives(const struct link_world *w, int host) {
 
 static void finish(struct link_world *w, int host, int peer, bool in_order, const char *why) {
     if (!lives(w, host)) return;
+    path(w, host, peer)->ready = false;
     struct link_event *e = tell(w, LINK_ENDED, host, peer);
     e->left = in_order;
     snprintf(e->why, sizeof e->why, "%s", why);
@@ -121,7 +123,6 @@ static void separate(struct link_world *w, int a, int b) {
         lose(path(w, from, to));
         *joined(w, from, to) = *left(w, from, to) = false;
     }
-    path(w, a, b)->ready = path(w, b, a)->ready = false;
 }
 
 static tri_status add(struct link_world *w, int from, int to, struct between m) {
@@ -195,9 +196,7 @@ static void arrive(struct link_world *w, int from, int to) {
         finish(w, from, to, true, "it has left");
         finish(w, to, from, true, "it has left");
     } else if (m.what == DIES) {
-        bool again = path(w, from, to)->ready; /* for the next session */
         separate(w, from, to);
-        path(w, from, to)->ready = again;
         finish(w, to, from, false, "it died");
     }
 }
@@ -247,7 +246,9 @@ static void abandon(struct link_world *w, int host, int peer) {
     struct path *p = path(w, host, peer);
     p->ready = false;
     if (!*joined(w, host, peer)) return;
-    if (!lives(w, peer)) return separate(w, host, peer);
+    const struct path *back = path(w, peer, host);
+    if (!lives(w, peer) || (back->n && back->queue[back->n - 1].what == DIES))
+        return separate(w, host, peer); /* the peer has ended it, too */
     lose(path(w, peer, host));
     if (p->n > p->untaken) p->n = p->untaken;
     *left(w, host, peer) = *left(w, peer, host) = true; /* neither sends any more */
@@ -317,12 +318,14 @@ static void local_close(struct link *l) {
     free(l);
 }
 
-static tri_status local_peer(struct link *l, int host, const char *address) {
+static tri_status local_peer(struct link *l, int host, uint32_t epoch, const char *address) {
     (void)address;
     struct link_world *w = world_of(l);
     const int self = l->o.self;
-    path(w, self, host)->ready = true;
-    if (!path(w, host, self)->ready || *joined(w, self, host)) return TRI_OK;
+    struct path *there = path(w, self, host), *back = path(w, host, self);
+    there->ready = true;
+    there->epoch = epoch;
+    if (!back->ready || back->epoch != epoch || *joined(w, self, host)) return TRI_OK;
     *joined(w, self, host) = *joined(w, host, self) = true;
     tell(w, LINK_JOINED, self, host);
     tell(w, LINK_JOINED, host, self);

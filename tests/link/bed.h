@@ -21,6 +21,7 @@ static const uint8_t bed_key[LINK_KEY] = "0123456789abcdefghijklmnopqrstuv";
 
 struct bed {
     int hosts;
+    uint32_t epoch; /* of the sessions */
     struct link_world *world;
     struct link *l[HOSTS];
     struct seen { /* the events of a host, from `first` on not looked at yet */
@@ -141,8 +142,8 @@ static inline void bed_expects_nothing(struct bed *b, int host) {
 }
 
 static inline void bed_join(struct bed *b, int x, int y) {
-    assert_int_equal(link_peer(b->l[x], y, link_address(b->l[y])), TRI_OK);
-    assert_int_equal(link_peer(b->l[y], x, link_address(b->l[x])), TRI_OK);
+    assert_int_equal(link_peer(b->l[x], y, b->epoch, link_address(b->l[y])), TRI_OK);
+    assert_int_equal(link_peer(b->l[y], x, b->epoch, link_address(b->l[x])), TRI_OK);
     bed_next_of(b, x, LINK_JOINED, y);
     bed_next_of(b, y, LINK_JOINED, x);
 }

@@ -215,6 +215,7 @@ static void again_after_an_end(void **state) {
         bed_arrives(&b, 0, 1, 100, 2 * i);
         link_end(b.l[i % 2], 1 - (int)(i % 2));
         bed_next_of(&b, 1 - (int)(i % 2), LINK_ENDED, (int)(i % 2));
+        b.epoch++;
         bed_join(&b, 1, 0);
         send(0, 1, 100, 2 * i);
         bed_arrives(&b, 1, 0, 100, 2 * i);

@@ -123,8 +123,8 @@ static void begin(void) {
     assert_int_equal(getsockname(net.listener, (struct sockaddr *)&a, &n), 0);
     snprintf(net.address, sizeof net.address, "127.0.0.1:%d", ntohs(a.sin_port));
     b.beside = net_turn;
-    assert_int_equal(link_peer(b.l[0], 1, NULL), TRI_OK);
-    assert_int_equal(link_peer(b.l[1], 0, net.address), TRI_OK);
+    assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
+    assert_int_equal(link_peer(b.l[1], 0, 0, net.address), TRI_OK);
 }
 
 static void begin_joined(void) {
@@ -205,7 +205,7 @@ static void a_session_counts_once(void **state) {
     bed_arrives(&b, 0, 1, 100, 2);
     link_end(b.l[1], 0);
     bed_next_of(&b, 0, LINK_ENDED, 1);
-    assert_int_equal(link_peer(b.l[0], 1, NULL), TRI_OK);
+    assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
     int fd = stranger(0);
     put_all(fd, net.record, net.passed[0]);
     assert_non_null(strstr(bed_next(&b, 0, LINK_REFUSED).why, "it has another key"));
@@ -275,7 +275,7 @@ static void who_does_not_belong(void **state) {
         if (kind == 2) o.run = 8;
         if (kind == 3) o.self = 9, o.hosts = 10;
         with_options(1, o);
-        assert_int_equal(link_peer(b.l[0], 1, NULL), TRI_OK);
+        assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
         int to = kind == 4 ? 2 : 0;
         b.hosts = kind == 4 ? 3 : 2;
         if (to) { /* it has the address of another host */
@@ -284,19 +284,19 @@ static void who_does_not_belong(void **state) {
             b.l[2] = NULL;
             o = bed_options(&b, 2);
             assert_int_equal(link_open(&link_tcp, &o, &b.l[2]), TRI_OK);
-            assert_int_equal(link_peer(b.l[2], 0, link_address(b.l[1])), TRI_OK);
+            assert_int_equal(link_peer(b.l[2], 0, 0, link_address(b.l[1])), TRI_OK);
             bed_next_of(&b, 2, LINK_ENDED, 0);
             assert_non_null(strstr(bed_next(&b, 1, LINK_REFUSED).why,
                                    "it is host 2 and looks for host 0; this is host 1"));
             over();
             continue;
         }
-        assert_int_equal(link_peer(b.l[1], 0, link_address(b.l[0])), TRI_OK);
+        assert_int_equal(link_peer(b.l[1], 0, 0, link_address(b.l[0])), TRI_OK);
         struct link_event e = bed_next(&b, 1, LINK_ENDED), r = bed_next(&b, 0, LINK_REFUSED);
         const struct link_event *says = kind ? &r : &e;
         if (!strstr(says->why, why[kind])) fail_msg("\"%s\" lacks \"%s\"", says->why, why[kind]);
         with_options(1, bed_options(&b, 1));
-        assert_int_equal(link_peer(b.l[1], 0, link_address(b.l[0])), TRI_OK);
+        assert_int_equal(link_peer(b.l[1], 0, 0, link_address(b.l[0])), TRI_OK);
         bed_next_of(&b, 0, LINK_JOINED, 1);
         b.hosts = 3;
         over();
@@ -380,9 +380,9 @@ static void a_length_of_2_to_the_63(void **state) {
         struct link_options o = bed_options(&b, 0);
         o.key = NULL;
         with_options(0, o);
-        assert_int_equal(link_peer(b.l[0], 1, NULL), TRI_OK);
+        assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
         int fd = stranger(0);
-        assert_int_equal(wire_begin(&w, &side, 0, NULL), TRI_OK);
+        assert_int_equal(wire_begin(&w, &side, 0, 0, NULL), TRI_OK);
         put_all(fd, (char *)w.greeting, w.n_greeting);
         put_all(fd, (char *)frame, wire_put_header(&w, &h, frame));
         bed_next_of(&b, 0, LINK_JOINED, 1);
@@ -409,12 +409,12 @@ static void addresses_and_ports(void **state) {
     char closed[LINK_ADDRESS];
     strcpy(closed, link_address(l));
     link_close(l);
-    assert_int_equal(link_peer(b.l[1], 0, closed), TRI_OK);
+    assert_int_equal(link_peer(b.l[1], 0, 0, closed), TRI_OK);
     assert_non_null(strstr(bed_next_of(&b, 1, LINK_ENDED, 0).why, strerror(ECONNREFUSED)));
     const char *wrong[] = {"", "host", "127.0.0.1", "127.0.0.1:x", "name.example:1", "[::1:4000",
                            "[]:1", ":"};
     for (size_t i = 0; i < COUNT(wrong); i++)
-        assert_int_equal(link_peer(b.l[1], 0, wrong[i]), TRI_USAGE);
+        assert_int_equal(link_peer(b.l[1], 0, 0, wrong[i]), TRI_USAGE);
     o.address = "::1";
     o.port[0] = o.port[1] = 0;
     if (!link_open(&link_tcp, &o, &l)) {

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Several stores in one process, joined by a link of each row: threads of each host compute its
+ * lanes and sums on real boards, movers execute the schedule, in hostile orders. Every host has the
+ * sums of one host, bit for bit. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "ferry/mover.h"
+#include "link/bed.h"
+
+#define BUCKETS 3
+#define LANES 24
+#define NODES (2 * LANES)
+#define THREADS 2
+#define FERRY 3 /* the mover's number on the boards */
+#define SLOTS (NODES + THREADS + 2)
+#define MOST_NUMBERS 40000
+
+static const size_t numbers[BUCKETS] = {3, MOST_NUMBERS, 700};
+
+struct worker {
+    int node, bucket; /* the lane that it computes, and at which bucket it is; node -1: none */
+};
+
+struct host {
+    struct mover *mover;
+    struct board board[BUCKETS];
+    claim_word words[BUCKETS][NODES], slot_words[BUCKETS][SLOTS];
+    float *slots[BUCKETS];
+    struct mover_bucket bucket[BUCKETS];
+    struct worker worker[THREADS];
+    uint32_t step;
+};
+
+static struct bed b;
+static struct host host[HOSTS];
+static struct lane_tree tree;
+static struct transfers plan;
+static int begin[HOSTS + 1];
+static uint64_t drawn;
+
+static int draw(int n) { return (int)(random_u32(9, 0, drawn++) % (uint32_t)n); }
+
+static float *slot(struct host *h, int bucket, int i) {
+    return h->slots[bucket] + (size_t)i * numbers[bucket];
+}
+
+/* ---- the numbers of one host ---- */
+
+static void of_lane(int lane, uint32_t step, int bucket, float *to) {
+    for (size_t i = 0; i < numbers[bucket]; i++) {
+        uint32_t r = (uint32_t)i * 2654435761u ^ (uint32_t)(lane * 40503 + bucket) * 97u ^
+                     step * 7919u;
+        to[i] = (float)(r % 65537) * (r & 64 ? 1e-5f : 1.0f);
+    }
+}
+
+static void add(const float *x, const float *y, size_t n, float *to) {
+    for (size_t i = 0; i < n; i++) to[i] = x[i] + y[i];
+}
+
+static void whole(int node, uint32_t step, int bucket, float *to) {
+    const struct lane_node *n = &tree.node[node];
+    if (n->left < 0) {
+        of_lane(node, step, bucket, to);
+        return;
+    }
+    float *right = malloc(numbers[bucket] * sizeof *right);
+    whole(n->left, step, bucket, to);
+    whole(n->right, step, bucket, right);
+    add(to, right, numbers[bucket], to);
+    free(right);
+}
+
+/* ---- threads, a move at a time ---- */
+
+static void sum(struct host *h, int thread, int bucket, int node) {
+    struct board *d = &h->board[bucket];
+    const struct lane_node *n = &tree.node[node];
+    int to = board_take(d, h->step, thread, node);
+    add(slot(h, bucket, board_slot_of(d, n->left)), slot(h, bucket, board_slot_of(d, n->right)),
+        numbers[bucket], slot(h, bucket, to));
+    assert_true(board_publish(d, h->step, thread, node, to));
+}
+
+static void publish(struct host *h, int thread, int bucket, int node, int at) {
+    assert_true(board_publish(&h->board[bucket], h->step, thread, node, at));
+    for (; (node = board_meet(&h->board[bucket], h->step, thread, node)) >= 0;)
+        sum(h, thread, bucket, node);
+}
+
+/* Lanes are claimed on the last board, as in machine/tree.h. */
+static void work(struct host *h, int thread) {
+    struct worker *w = &h->worker[thread];
+    if (w->node < 0) {
+        for (int k = 0; k < BUCKETS; k++) {
+            int orphan = board_orphan(&h->board[k], h->step, thread);
+            if (orphan < 0) continue;
+            sum(h, thread, k, orphan);
+            return;
+        }
+        w->node = board_claim_lane(&h->board[BUCKETS - 1], h->step, thread);
+        w->bucket = 0;
+        if (w->node < 0) return;
+        const int self = (int)(h - host);
+        assert_in_range(w->node, begin[self], begin[self + 1] - 1);
+    }
+    int at = board_take(&h->board[w->bucket], h->step, thread, w->node);
+    of_lane(w->node, h->step, w->bucket, slot(h, w->bucket, at));
+    publish(h, thread, w->bucket, w->node, at);
+    if (++w->bucket == BUCKETS) w->node = -1;
+}
+
+/* ---- the world ---- */
+
+static void *where(void *user, int from, const struct link_header *h) {
+    return mover_where(((struct host *)user)->mover, from, h);
+}
+
+static void make_host(const struct link_row *row, int i) {
+    struct host *h = &host[i];
+    *h = (struct host){.step = 0};
+    for (int k = 0; k < BUCKETS; k++) {
+        const struct board_words words = {h->words[k], h->slot_words[k], NODES, SLOTS};
+        board_bind(&h->board[k], &tree, &words, 0, THREADS);
+        h->board[k].keeps = plan.is_operand;
+        h->slots[k] = malloc(SLOTS * numbers[k] * sizeof(float));
+        h->bucket[k] = (struct mover_bucket){&h->board[k], (char *)h->slots[k],
+                                             numbers[k] * sizeof(float),
+                                             numbers[k] * sizeof(float)};
+    }
+    for (int t = 0; t < THREADS; t++) h->worker[t].node = -1;
+    const struct mover_place place = {.self = i, .owner = FERRY, .tree = &tree, .plan = &plan,
+                                      .begin = begin, .bucket = h->bucket};
+    assert_int_equal(mover_open(&place, &h->mover), TRI_OK);
+    struct link_options o = bed_options(&b, i);
+    o.where = where;
+    o.user = h;
+    link_close(b.l[i]);
+    assert_int_equal(link_open(row, &o, &b.l[i]), TRI_OK);
+    mover_bind(h->mover, b.l[i]);
+}
+
+/* The movers learn of it by events. */
+static void join(int x, int y) {
+    assert_int_equal(link_peer(b.l[x], y, b.epoch, link_address(b.l[y])), TRI_OK);
+    assert_int_equal(link_peer(b.l[y], x, b.epoch, link_address(b.l[x])), TRI_OK);
+}
+
+static void make(const struct link_row *row, int hosts, int lanes, int levels) {
+    for (int h = 0; h <= hosts; h++) begin[h] = (lanes * h + h % 2) / hosts;
+    begin[hosts] = lanes;
+    const struct transfer_share share = {.hosts = hosts, .begin = begin, .buckets = BUCKETS};
+    assert_int_equal(lane_tree_make(lanes, levels, &tree), TRI_OK);
+    assert_int_equal(transfers_make(&tree, &share, &plan), TRI_OK);
+    assert_int_equal(transfers_check(&tree, &share, &plan), TRI_OK);
+    bed_open(&b, row, hosts);
+    for (int i = 0; i < hosts; i++) make_host(row, i);
+    for (int x = 0; x < hosts; x++)
+        for (int y = 0; y < x; y++) join(x, y);
+}
+
+static void over(void) {
+    bed_close(&b);
+    for (int i = 0; i < HOSTS; i++) {
+        mover_close(host[i].mover);
+        for (int k = 0; k < BUCKETS; k++) free(host[i].slots[k]);
+        host[i] = (struct host){0};
+    }
+    transfers_free(&plan);
+    lane_tree_free(&tree);
+}
+
+static bool is_complete(struct host *h) {
+    int failed;
+    for (int k = 0; k < BUCKETS; k++)
+        if (!board_complete(&h->board[k], h->step, &failed)) return false;
+    return true;
+}
+
+/* Whether the tops have the bits of one host; then all slots can be free. */
+static void check(struct host *h) {
+    for (int k = 0; k < BUCKETS; k++) {
+        float *want = malloc(numbers[k] * sizeof *want);
+        for (int i = 0; i < tree.n_tops; i++) {
+            whole(tree.top[i], h->step, k, want);
+            assert_memory_equal(slot(h, k, board_slot_of(&h->board[k], tree.top[i])), want,
+                                numbers[k] * sizeof *want);
+        }
+        free(want);
+        board_clear(&h->board[k]);
+        for (int i = 0; i < SLOTS; i++)
+            assert_int_equal(claim_read(&h->slot_words[k][i]).state, CLAIM_FREE);
+    }
+}
+
+static void pump(int i) {
+    struct link_event e;
+    bool published;
+    assert_int_equal(link_next(b.l[i], &e), TRI_OK);
+    if (e.what == LINK_ENDED) fail_msg("host %d: %s", i, e.why);
+    assert_int_equal(mover_take(host[i].mover, &e, &published), TRI_OK);
+}
+
+/* If all hosts are at one step, they begin it anew; of two, the session may have been cut. What is
+ * on its way, and what the link is writing into a slot, is of the old epoch then. */
+static void change_epoch(int hosts, uint32_t steps) {
+    for (int k = 0; k < hosts; k++)
+        if (host[k].step != host[0].step || host[k].step > steps) return;
+    b.epoch++;
+    int x = draw(hosts), y = draw(hosts);
+    for (int k = 0; k < 2 && x != y; k++) {
+        link_end(b.l[k ? y : x], k ? x : y);
+        mover_lose(host[k ? y : x].mover, k ? x : y);
+    }
+    for (int k = 0; k < hosts; k++)
+        assert_int_equal(mover_begin(host[k].mover, b.epoch, host[k].step), TRI_OK);
+    if (x != y) join(x > y ? x : y, x > y ? y : x);
+}
+
+/* Hosts go at different speeds, up to a step apart. epochs: steps may begin anew. */
+static void run(const struct link_row *row, int hosts, int lanes, int levels, uint32_t steps,
+                bool epochs) {
+    int done = 0;
+    make(row, hosts, lanes, levels);
+    for (int i = 0; i < hosts; i++)
+        assert_int_equal(mover_begin(host[i].mover, b.epoch, ++host[i].step), TRI_OK);
+    for (double late = base_seconds() + 60; done < hosts; assert_true(base_seconds() < late)) {
+        int i = draw(hosts), most = 1 + draw(4);
+        struct host *h = &host[i];
+        if (epochs && !draw(40)) change_epoch(hosts, steps);
+        for (int k = 0; k < most; k++)
+            if (h->step <= steps) work(h, draw(THREADS));
+        if (draw(2)) assert_int_equal(mover_send(h->mover), TRI_OK);
+        for (int k = 0; k < most; k++) pump(i);
+        if (h->step > steps || !is_complete(h) || !mover_has_all(h->mover) ||
+            !mover_is_over(h->mover))
+            continue;
+        check(h);
+        if (h->step == steps) h->step++, done++;
+        else assert_int_equal(mover_begin(h->mover, b.epoch, ++h->step), TRI_OK);
+    }
+    over();
+}
+
+static void two_hosts(void **state) { run(*state, 2, 8, 0, 12, false); }
+static void tops_below_the_root(void **state) { run(*state, 2, 8, 2, 12, false); }
+static void seven_lanes_on_three_hosts(void **state) { run(*state, 3, 7, 0, 12, false); }
+static void four_hosts(void **state) { run(*state, 4, LANES, 1, 6, false); }
+static void fewer_lanes_than_hosts(void **state) { run(*state, 4, 2, 0, 6, false); }
+
+static void new_epochs(void **state) { run(*state, 3, 7, 0, 40, true); }
+
+#define TEST(f, row) {#row ": " #f, f, NULL, NULL, (void *)(uintptr_t)&link_##row}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(two_hosts, local), TEST(two_hosts, tcp),
+        TEST(tops_below_the_root, local), TEST(tops_below_the_root, tcp),
+        TEST(seven_lanes_on_three_hosts, local), TEST(seven_lanes_on_three_hosts, tcp),
+        TEST(four_hosts, local), TEST(four_hosts, tcp),
+        TEST(new_epochs, local), TEST(new_epochs, tcp),
+        TEST(fewer_lanes_than_hosts, local), TEST(fewer_lanes_than_hosts, tcp),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
