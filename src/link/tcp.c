@@ -28,6 +28,7 @@ enum state {
     CONNECTING,
     GREETING,
     HELD, /* it has greeted; link_peer has not been called for its epoch yet */
+    ASKS, /* this host has greeted; the other has not called link_peer yet */
     JOINED,
 };
 
@@ -77,10 +78,15 @@ static tri_status watch(struct tcp *t, int fd, void *who, uint32_t events, bool 
     return epoll_ctl(t->base.fd, op, fd, &e) ? fail_errno("epoll") : TRI_OK;
 }
 
+/* Without a key, a stranger may be held. */
+static bool has_deadline(const struct tcp *t, const struct conn *c) {
+    return c->state == HELD ? !t->side.key : c->state < HELD;
+}
+
 static void set_timer(struct tcp *t) {
     int64_t first = t->listen_at ? t->listen_at : INT64_MAX;
     for (struct conn *c = t->first; c; c = c->next)
-        if (c->state != JOINED && c->deadline < first) first = c->deadline;
+        if (has_deadline(t, c) && c->deadline < first) first = c->deadline;
     struct itimerspec at = {0};
     if (first < INT64_MAX) at.it_value = (struct timespec){first / A_SECOND, first % A_SECOND};
     CHECK(!timerfd_settime(t->timer, TFD_TIMER_ABSTIME, &at, NULL));
@@ -198,14 +204,20 @@ static bool is_reading(const struct conn *c) { return c->state != HELD && !c->pe
 /* Makes epoll wait for what the connection can do now. */
 static void watch_again(struct tcp *t, struct conn *c) {
     const bool out = !c->broken && (c->out.first < c->out.n || c->out.from < c->out.ranges);
-    const uint32_t events = (is_reading(c) ? (uint32_t)EPOLLIN : 0) | (out ? (uint32_t)EPOLLOUT : 0);
+    const uint32_t in = is_reading(c) ? EPOLLIN : c->state == HELD ? EPOLLRDHUP : 0;
+    const uint32_t events = in | (out ? (uint32_t)EPOLLOUT : 0);
     if (events == c->events || c->state == CONNECTING) return;
     c->events = events;
     CHECK(!watch(t, c->fd, c, events, false));
 }
 
-static void join(struct tcp *t, struct conn *c) {
+static tri_status join(struct tcp *t, struct conn *c) {
     const int host = c->wire.host;
+    const struct link_header h = {.run = t->side.run, .kind = WIRE_BEGINS};
+    if (!c->mine) {
+        tri_status status = outgoing_add(&c->out, &h, NULL, NULL);
+        if (status) return status;
+    }
     c->mine = true;
     c->state = JOINED;
     t->awaited[host].on = false;
@@ -213,6 +225,18 @@ static void join(struct tcp *t, struct conn *c) {
     set_timer(t);
     watch_again(t, c);
     link_tell(&t->base, LINK_JOINED, host);
+    return TRI_OK;
+}
+
+/* Ends the host's connections that are held; but one of this epoch or a later one only if it is
+ * not the last. */
+static void drop_held(struct tcp *t, int host, uint32_t epoch, const struct conn *last) {
+    for (struct conn *c = t->first, *next; c; c = next) {
+        next = c->next;
+        if (c->state == HELD && c->wire.host == host && c != last &&
+            (last || (int32_t)(c->wire.epoch - epoch) < 0))
+            end(t, c, "it has connected again");
+    }
 }
 
 /* The peer is who it says. */
@@ -221,8 +245,15 @@ static tri_status greeted(struct tcp *t, struct conn *c) {
     if (!c->mine && (int32_t)(c->wire.epoch - a->epoch) < 0)
         return base_fail(TRI_FAILED, "it is host %d of epoch %u, which is over", c->wire.host,
                          c->wire.epoch);
-    if (c->mine || (a->on && a->epoch == c->wire.epoch)) join(t, c);
-    else c->state = HELD;
+    if (c->mine) {
+        c->state = ASKS;
+        set_timer(t);
+        return TRI_OK;
+    }
+    if (a->on && a->epoch == c->wire.epoch) return join(t, c);
+    c->state = HELD;
+    drop_held(t, c->wire.host, 0, c);
+    set_timer(t);
     return TRI_OK;
 }
 
@@ -250,6 +281,9 @@ static bool is_over(struct tcp *t, struct conn *c) {
 
 static tri_status began(struct tcp *t, struct conn *c) {
     const struct link_header *h = &c->wire.header;
+    if ((h->kind == WIRE_BEGINS) != (c->state == ASKS))
+        return base_fail(TRI_FAILED, "it sent a message out of turn");
+    if (h->kind == WIRE_BEGINS) return join(t, c);
     if (h->kind == WIRE_LEAVES) {
         c->peer_left = true;
         return leave(c);
@@ -349,7 +383,7 @@ static tri_status expire(struct tcp *t) {
     if (read(t->timer, &times, sizeof times) < 0 && errno != EAGAIN) return fail_errno("a timer");
     for (struct conn *c = t->first, *next; c; c = next) {
         next = c->next;
-        if (c->state == JOINED || c->deadline > now) continue;
+        if (!has_deadline(t, c) || c->deadline > now) continue;
         end(t, c, c->state == HELD         ? "it is not expected"
                   : c->state == CONNECTING ? "it does not answer at its address"
                                            : "it did not finish its greeting");
@@ -366,7 +400,7 @@ static tri_status expire(struct tcp *t) {
 static void turn(struct tcp *t, struct conn *c, uint32_t events) {
     if (c->state == CONNECTING) return connected(t, c);
     /* Both directions are closed, or there is an error. */
-    if (!is_reading(c) && events & (EPOLLHUP | EPOLLERR)) return end(t, c, why_closed(c));
+    if (!is_reading(c) && events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) return end(t, c, why_closed(c));
     if (events & ~(uint32_t)EPOLLOUT && !receive(t, c)) return;
     if (events & EPOLLOUT && !c->broken) transmit(t, c);
 }
@@ -462,11 +496,9 @@ static tri_status tcp_peer(struct link *l, int host, uint32_t epoch, const char 
     CHECK(!t->peer[host] && !t->awaited[host].on);
     if (l->o.self > host) return connect_to(t, host, epoch, address);
     t->awaited[host] = (struct awaited){true, epoch};
+    drop_held(t, host, epoch, NULL);
     for (struct conn *c = t->first; c; c = c->next)
-        if (c->state == HELD && c->wire.host == host && c->wire.epoch == epoch) {
-            join(t, c);
-            break;
-        }
+        if (c->state == HELD && c->wire.host == host && c->wire.epoch == epoch) return join(t, c);
     return TRI_OK;
 }
 

@@ -187,9 +187,9 @@ static tri_status read_header(const struct wire *w, const uint8_t *from, struct 
         .step = get4(from + 20), .item = get4(from + 24), .node = get4(from + 28),
         .part = get4(from + 32), .format = get4(from + 36), .offset = get(from + 40, 8),
         .length = get(from + 48, 8)};
-    if (get4(from) != VERSION || h->kind > WIRE_LEAVES || h->run != w->side->run)
+    if (get4(from) != VERSION || h->kind >= WIRE_KINDS || h->run != w->side->run)
         return base_fail(TRI_FAILED, "it sent a message of another kind or run");
-    if (h->length > (h->kind == WIRE_LEAVES ? 0 : w->side->most))
+    if (h->length > (h->kind < LINK_KINDS ? w->side->most : 0))
         return base_fail(TRI_FAILED, "it sent a message of %llu bytes; the most is %llu",
                          (unsigned long long)h->length, (unsigned long long)w->side->most);
     return TRI_OK;

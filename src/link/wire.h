@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What a session between two hosts looks like in bytes, whatever carries them. Numbers are little
  * endian. The host that connects sends a hello; the other answers with its own and a proof; the
- * first sends its proof; then both send messages.
+ * first sends its proof. When the other wants the session, too, it sends an empty message of the
+ * kind WIRE_BEGINS; then both send messages.
  *
  *  hello    0   8  "TRILINK\n"
  *           8   4  version, 1
@@ -33,7 +34,9 @@
 #define WIRE_TAG 16
 #define WIRE_HEADER 56
 #define WIRE_PIECE (128 << 10)
-#define WIRE_LEAVES LINK_KINDS /* a kind of the link's own: the last message */
+
+/* Kinds of the link's own: the first message of the host that was connected to; the last. */
+enum { WIRE_BEGINS = LINK_KINDS, WIRE_LEAVES, WIRE_KINDS };
 
 /* What a host says of itself and accepts. */
 struct wire_side {

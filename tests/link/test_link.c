@@ -188,6 +188,26 @@ static void a_death_is_told(void **state) {
     over();
 }
 
+/* It is no signal, and what the peer sent before arrives. */
+static void sending_to_the_dead(void **state) {
+    begin(state, 2);
+    b.deaf[1] = true;
+    send(0, 1, 3000, 1);
+    bed_settle(&b);
+    link_close(b.l[0]);
+    b.l[0] = NULL;
+    for (unsigned i = 0; i < 50; i++) {
+        send(1, 0, 100000, i);
+        b.deaf[1] = i % 2;
+        bed_turn(&b);
+    }
+    b.deaf[1] = false;
+    bed_arrives(&b, 1, 0, 3000, 1);
+    bed_next_of(&b, 1, LINK_ENDED, 0);
+    bed_expects_nothing(&b, 1);
+    over();
+}
+
 /* Some of the large messages may have arrived; none arrives in part. */
 static void an_end_in_the_middle(void **state) {
     begin(state, 2);
@@ -221,6 +241,35 @@ static void again_after_an_end(void **state) {
         bed_arrives(&b, 1, 0, 100, 2 * i);
     }
     bed_expects_nothing(&b, 2);
+    over();
+}
+
+static void call(int host, int peer, uint32_t epoch) {
+    assert_int_equal(link_peer(b.l[host], peer, epoch, link_address(b.l[peer])), TRI_OK);
+}
+
+/* Whoever is first waits for the other; and nothing of an older epoch joins. */
+static void a_session_has_an_epoch(void **state) {
+    bed_open(&b, *state, 2);
+    b.counts_refused = true;
+    for (int first = 0; first < 2; first++) {
+        uint32_t epoch = 10 * (uint32_t)first;
+        call(first, 1 - first, epoch + 2);
+        call(1 - first, first, epoch + 1);
+        bed_settle(&b);
+        for (int i = 0; i < 2; i++) /* the older attempt may have ended */
+            for (struct seen *s = &b.seen[i]; s->first < s->n; s->first++)
+                assert_true(s->event[s->first].what == LINK_REFUSED ||
+                            (s->event[s->first].what == LINK_ENDED && i != first));
+        link_end(b.l[1 - first], first);
+        call(1 - first, first, epoch + 2);
+        bed_next_of(&b, 0, LINK_JOINED, 1);
+        bed_next_of(&b, 1, LINK_JOINED, 0);
+        send(1, 0, 100, 2);
+        bed_arrives(&b, 0, 1, 100, 2);
+        link_end(b.l[0], 1);
+        bed_next_of(&b, 1, LINK_ENDED, 0);
+    }
     over();
 }
 
@@ -340,7 +389,8 @@ static const struct {
     TEST(borrowed_until_sent), TEST(what_nobody_wants_is_dropped), TEST(later),
     TEST(orderly_close),
     TEST(both_leave_at_once), TEST(a_death_is_told), TEST(an_end_in_the_middle),
-    TEST(again_after_an_end), TEST(close_after_a_stale_errno), TEST(a_peer_that_stops_reading),
+    TEST(sending_to_the_dead),
+    TEST(again_after_an_end), TEST(a_session_has_an_epoch), TEST(close_after_a_stale_errno), TEST(a_peer_that_stops_reading),
     TEST(longer_than_the_peer_takes), TEST(thousands_of_sums), TEST(idle),
 };
 

@@ -230,7 +230,7 @@ static void run(const struct link_row *row, int hosts, int lanes, int levels, ui
     make(row, hosts, lanes, levels);
     for (int i = 0; i < hosts; i++)
         assert_int_equal(mover_begin(host[i].mover, b.epoch, ++host[i].step), TRI_OK);
-    for (double late = base_seconds() + 60; done < hosts; assert_true(base_seconds() < late)) {
+    for (double late = base_seconds() + 20; done < hosts; assert_true(base_seconds() < late)) {
         int i = draw(hosts), most = 1 + draw(4);
         struct host *h = &host[i];
         if (epochs && !draw(40)) change_epoch(hosts, steps);

@@ -48,7 +48,8 @@ static struct net {
     bool reset;       /* hard */
     size_t slow;      /* after so many, a byte each turn */
     size_t again;     /* the bytes from `again` on, */
-    size_t again_n;   /* so many, come twice */
+    size_t again_n;   /* so many, come twice, */
+    bool back;        /* or go back to host 1 */
     char record[65536];
 } net;
 
@@ -105,7 +106,7 @@ static void net_turn(void *user) {
         b.beside = NULL; /* put_all calls bed_turn */
         put_all(net.side[!i], data, (size_t)n);
         if (!i && net.again_n && end == net.again + net.again_n)
-            put_all(net.side[1], net.record + net.again, net.again_n);
+            put_all(net.side[!net.back], net.record + net.again, net.again_n);
         b.beside = net_turn;
         if (!i && net.cut && end == net.cut) net_drop(net.reset);
     }
@@ -175,7 +176,6 @@ static void a_changed_greeting_is_refused(void **state) {
     for (size_t at = 1; at <= GREETING; at += 9) {
         begin();
         net.flip = at;
-        if (at > WIRE_HELLO) bed_next_of(&b, 1, LINK_JOINED, 0); /* it does not know yet */
         struct link_event e = bed_next(&b, 1, LINK_ENDED);
         assert_true(strlen(e.why) > 10);
         bed_next(&b, 0, LINK_REFUSED);
@@ -193,6 +193,18 @@ static void a_message_counts_once(void **state) {
     bed_arrives(&b, 0, 1, 100, 2);
     ends_with("its bytes were changed on the way");
     bed_next_of(&b, 1, LINK_ENDED, 0);
+    free(data);
+    over();
+}
+
+static void a_message_counts_one_way(void **state) {
+    (void)state;
+    begin_joined();
+    net.again = GREETING;
+    net.again_n = MESSAGE(100);
+    net.back = true;
+    char *data = bed_send(&b, 1, 0, 100, 2);
+    assert_non_null(strstr(bed_next_of(&b, 1, LINK_ENDED, 0).why, "changed on the way"));
     free(data);
     over();
 }
@@ -384,8 +396,8 @@ static void a_length_of_2_to_the_63(void **state) {
         int fd = stranger(0);
         assert_int_equal(wire_begin(&w, &side, 0, 0, NULL), TRI_OK);
         put_all(fd, (char *)w.greeting, w.n_greeting);
-        put_all(fd, (char *)frame, wire_put_header(&w, &h, frame));
         bed_next_of(&b, 0, LINK_JOINED, 1);
+        put_all(fd, (char *)frame, wire_put_header(&w, &h, frame));
         ends_with("it sent a message of ");
         close(fd);
         over();
@@ -455,6 +467,7 @@ int main(void) {
         cmocka_unit_test(any_changed_bit_ends_it),
         cmocka_unit_test(a_changed_greeting_is_refused),
         cmocka_unit_test(a_message_counts_once),
+        cmocka_unit_test(a_message_counts_one_way),
         cmocka_unit_test(a_session_counts_once),
         cmocka_unit_test(cut_inside_a_message),
         cmocka_unit_test(a_byte_at_a_time),
