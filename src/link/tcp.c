@@ -40,7 +40,6 @@ struct conn {
     bool has_left;   /* and sent; */
     bool peer_left;  /* has come */
     bool waits;      /* a header has come whose payload has no place yet */
-    bool broken;     /* nothing can be sent; reading finds the end */
     uint32_t events; /* that epoll waits for */
     int64_t deadline; /* unless joined */
     char from[LINK_ADDRESS];
@@ -203,7 +202,7 @@ static bool is_reading(const struct conn *c) { return c->state != HELD && !c->pe
 
 /* Makes epoll wait for what the connection can do now. */
 static void watch_again(struct tcp *t, struct conn *c) {
-    const bool out = !c->broken && (c->out.first < c->out.n || c->out.from < c->out.ranges);
+    const bool out = c->out.first < c->out.n || c->out.from < c->out.ranges;
     const uint32_t in = is_reading(c) ? EPOLLIN : c->state == HELD ? EPOLLRDHUP : 0;
     const uint32_t events = in | (out ? (uint32_t)EPOLLOUT : 0);
     if (events == c->events || c->state == CONNECTING) return;
@@ -346,12 +345,7 @@ static void transmit(struct tcp *t, struct conn *c) {
         ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0 && errno == EAGAIN) break;
-        if (sent < 0) {
-            /* What has arrived before is read first; that finds the end, too. */
-            if (!is_reading(c)) return end(t, c, strerror(errno));
-            c->broken = true;
-            break;
-        }
+        if (sent < 0) return end(t, c, strerror(errno));
         n += (size_t)sent;
         if (outgoing_sent(&c->out, (size_t)sent)) window_is_sent(t, c);
     }
@@ -402,7 +396,7 @@ static void turn(struct tcp *t, struct conn *c, uint32_t events) {
     /* Both directions are closed, or there is an error. */
     if (!is_reading(c) && events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) return end(t, c, why_closed(c));
     if (events & ~(uint32_t)EPOLLOUT && !receive(t, c)) return;
-    if (events & EPOLLOUT && !c->broken) transmit(t, c);
+    if (events & EPOLLOUT) transmit(t, c);
 }
 
 static tri_status tcp_work(struct link *l) {

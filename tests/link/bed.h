@@ -190,4 +190,13 @@ static inline double bed_processor_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Polls for a while, in which nothing happens; fails if that costs more than 0.2 % of a core. */
+static inline void bed_idles(struct bed *b) {
+    const double most = 0.3, before = bed_processor_seconds(), until = base_seconds() + most;
+    for (double now; (now = base_seconds()) < until;)
+        if (bed_sleep(b, (int)(1000 * (until - now)) + 1)) bed_turn(b);
+    const double used = bed_processor_seconds() - before;
+    if (used > most * 0.002) fail_msg("%.6f s of processor time in %.1f s", used, most);
+}
+
 #endif
