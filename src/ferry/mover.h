@@ -37,7 +37,8 @@ link_where mover_where;
  * epoch is taken any more; what peers have sent of this one, before, is. Before a step's threads
  * begin; and after the step before is over. */
 tri_status mover_begin(struct mover *m, uint32_t epoch, uint32_t step);
-/* Sends to peers that have joined what is there and has not been sent. Call it after threads have published. */
+/* Sends to peers that have joined what is there and has not been sent. Call it after threads have
+ * published. */
 tri_status mover_send(struct mover *m);
 /* All events but REFUSED and ARRIVED of other kinds are for the mover. *published: threads should
  * look. */

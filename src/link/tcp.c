@@ -198,7 +198,9 @@ static tri_status accept_one(struct tcp *t) {
 
 /* ---- joining ---- */
 
-static bool is_reading(const struct conn *c) { return c->state != HELD && !c->peer_left && !c->waits; }
+static bool is_reading(const struct conn *c) {
+    return c->state != HELD && !c->peer_left && !c->waits;
+}
 
 /* Makes epoll wait for what the connection can do now. */
 static void watch_again(struct tcp *t, struct conn *c) {
@@ -393,8 +395,8 @@ static tri_status expire(struct tcp *t) {
 
 static void turn(struct tcp *t, struct conn *c, uint32_t events) {
     if (c->state == CONNECTING) return connected(t, c);
-    /* Both directions are closed, or there is an error. */
-    if (!is_reading(c) && events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) return end(t, c, why_closed(c));
+    const bool closed = events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP);
+    if (closed && !is_reading(c)) return end(t, c, why_closed(c));
     if (events & ~(uint32_t)EPOLLOUT && !receive(t, c)) return;
     if (events & EPOLLOUT) transmit(t, c);
 }
