@@ -30,6 +30,8 @@ struct path {
     uint32_t epoch; /* for this */
     bool delayed;
     bool waits;     /* the receiver has no place for the first message yet */
+    bool started;   /* half of the first message's payload has arrived, at: */
+    void *at;
 };
 
 struct local {
@@ -62,12 +64,17 @@ static bool *left(const struct link_world *w, int from, int to) {
 
 /* ---- moves ---- */
 
-enum { ARRIVES, IS_TAKEN, KINDS };
+enum { ARRIVES, IS_TAKEN, STARTS, KINDS };
+
+static bool fits(const struct link_world *w, int to, const struct between *m) {
+    return m->what == MESSAGE && m->header.length <= w->host[to]->base.o.most;
+}
 
 static bool can(const struct link_world *w, int from, int to, int kind) {
     const struct path *p = path(w, from, to);
     if (p->delayed || p->first == p->n) return false;
-    return kind == ARRIVES ? !p->waits : p->untaken < p->n;
+    if (kind == IS_TAKEN) return p->untaken < p->n;
+    return !p->waits && (kind == ARRIVES || (!p->started && fits(w, to, &p->queue[p->first])));
 }
 
 static int nth_move(const struct link_world *w, int n, int *from, int *to, int *kind) {
@@ -101,7 +108,7 @@ static struct link_event *tell(struct link_world *w, enum link_what what, int ho
 static void lose(struct path *p) {
     for (size_t i = p->first; i < p->n; i++) free(p->queue[i].taken);
     p->first = p->n = p->untaken = 0;
-    p->waits = false;
+    p->waits = p->started = false;
 }
 
 static bool lives(const struct link_world *w, int host) {
@@ -141,8 +148,12 @@ static void take(struct link_world *w, int from, int to) {
     m->is_taken = true;
     if (m->what != MESSAGE) return;
     m->taken = malloc(bytes + 1);
-    if (!m->taken) w->failed = true;
-    else if (bytes) memcpy(m->taken, m->payload, bytes);
+    if (!m->taken) {
+        w->failed = true;
+        m->header.length = 0;
+    } else if (bytes) {
+        memcpy(m->taken, m->payload, bytes);
+    }
     tell(w, LINK_SENT, from, to)->token = m->token;
 }
 
@@ -161,12 +172,32 @@ static void too_long(struct link_world *w, int from, int to, uint64_t length) {
     finish(w, from, to, false, "it closed the connection");
 }
 
-static void deliver(struct link_world *w, int from, int to, const struct between *m, void *at) {
-    if (!at) return;
-    if (m->header.length) memcpy(at, m->taken, (size_t)m->header.length);
+static void copy(void *to, const void *from, size_t begin, size_t end) {
+    if (to && begin < end) memcpy((char *)to + begin, (const char *)from + begin, end - begin);
+}
+
+/* False: the receiver has no place yet. */
+static bool start(struct link_world *w, int from, int to) {
+    struct path *p = path(w, from, to);
+    const struct between *m = &p->queue[p->first];
+    if (p->started) return true;
+    p->at = place(w, from, to, &m->header);
+    p->waits = p->at == LINK_LATER;
+    if (p->waits) return false;
+    while (p->untaken <= p->first) take(w, from, to);
+    p->started = true;
+    copy(p->at, m->taken, 0, (size_t)m->header.length / 2);
+    return true;
+}
+
+static void deliver(struct link_world *w, int from, int to, const struct between *m) {
+    struct path *p = path(w, from, to);
+    p->started = false;
+    if (!p->at) return;
+    copy(p->at, m->taken, (size_t)m->header.length / 2, (size_t)m->header.length);
     struct link_event *e = tell(w, LINK_ARRIVED, to, from);
     e->header = m->header;
-    e->at = at;
+    e->at = p->at;
 }
 
 static void leave(struct link_world *w, int from, int to) {
@@ -177,16 +208,12 @@ static void leave(struct link_world *w, int from, int to) {
 
 static void arrive(struct link_world *w, int from, int to) {
     struct path *p = path(w, from, to);
-    struct between m = p->queue[p->first];
-    const bool fits = m.what == MESSAGE && m.header.length <= w->host[to]->base.o.most;
-    void *at = fits ? place(w, from, to, &m.header) : NULL;
-    p->waits = at == LINK_LATER;
-    if (p->waits) return;
+    if (fits(w, to, &p->queue[p->first]) && !start(w, from, to)) return;
     while (p->untaken <= p->first) take(w, from, to);
-    m = p->queue[p->first++];
+    struct between m = p->queue[p->first++];
     if (p->first == p->n) p->first = p->n = p->untaken = 0;
-    if (m.what == MESSAGE && !fits) too_long(w, from, to, m.header.length);
-    else if (m.what == MESSAGE && !w->failed) deliver(w, from, to, &m, at);
+    if (fits(w, to, &m)) deliver(w, from, to, &m);
+    else if (m.what == MESSAGE) too_long(w, from, to, m.header.length);
     free(m.taken);
     if (m.what == LEAVES && !*left(w, to, from)) {
         leave(w, to, from);
@@ -205,7 +232,8 @@ void world_move(struct link_world *w, int move) {
     int from, to, kind;
     CHECK(nth_move(w, move, &from, &to, &kind) == move + 1);
     if (kind == ARRIVES) arrive(w, from, to);
-    else take(w, from, to);
+    else if (kind == IS_TAKEN) take(w, from, to);
+    else start(w, from, to);
     show_work(w);
 }
 
@@ -223,12 +251,8 @@ void world_delay(struct link_world *w, int from, int to, bool on) {
 
 /* Half of the payload of the first message arrives. */
 static void tear(struct link_world *w, int from, int to) {
-    struct path *p = path(w, from, to);
-    if (p->first == p->n || !lives(w, to)) return;
-    const struct between *m = &p->queue[p->first];
-    void *at = m->what == MESSAGE ? place(w, from, to, &m->header) : NULL;
-    const size_t half = (size_t)m->header.length / 2;
-    if (at && at != LINK_LATER && half) memcpy(at, m->is_taken ? m->taken : m->payload, half);
+    const struct path *p = path(w, from, to);
+    if (p->first < p->n && lives(w, to) && fits(w, to, &p->queue[p->first])) start(w, from, to);
 }
 
 void world_cut(struct link_world *w, int a, int b) {

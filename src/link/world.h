@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The world of the row `in process`: several hosts in one process and one thread, for tests.
- * Whatever may happen next is a *move*: the first message between two hosts arrives, or the world
- * takes the payload of the first that it has not taken, so that its sender may change the memory.
- * Moves between different pairs come in any order; those of a pair that matter in order.
+ * Whatever may happen next is a *move*: the world takes the payload of the first message
+ * between two hosts that it has not taken, so that its sender may change the memory; half of the
+ * first message arrives; or all of it. Messages of a pair arrive in order; all else has none.
  *
  * By itself, link_next makes a move, drawn from the seed, when its host has no event. A model
  * checker turns that off and makes moves by number. */

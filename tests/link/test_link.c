@@ -90,7 +90,7 @@ static void in_order(void **state) {
 /* The memory is the sender's again as soon as LINK_SENT says so, and not before. The peer reads
  * now and then, so that messages are sent in parts. */
 static void borrowed_until_sent(void **state) {
-    enum { BYTES = 90000, N = 300 };
+    enum { BYTES = 90000, N = 150 };
     int back = 0;
     begin(state, 2);
     for (unsigned i = 0; i < N; i++) send(0, 1, BYTES, i);
@@ -324,7 +324,7 @@ static void a_peer_that_stops_reading(void **state) {
     begin(state, 3);
     b.deaf[1] = true;
     if (b.world) world_delay(b.world, 0, 1, true);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 6; i++) {
         send(0, 1, MOST, i);
         send(0, 2, 300000, i);
         bed_arrives(&b, 2, 0, 300000, i);
