@@ -6,6 +6,7 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <sys/socket.h>
 
 #include "link/bed.h"
 #include "link/wire.h"
@@ -16,7 +17,7 @@ static struct bed b;
 static void *sent[4096];
 static size_t n_sent;
 
-static void send(int from, int to, size_t n, unsigned of) {
+static void give(int from, int to, size_t n, unsigned of) {
     assert_true(n_sent < COUNT(sent));
     sent[n_sent++] = bed_send(&b, from, to, n, of);
 }
@@ -36,10 +37,10 @@ static void messages_of_all_sizes(void **state) {
                             0, MOST};
     begin(state, 2);
     for (unsigned i = 0; i < COUNT(sizes); i++) {
-        send(i % 2, 1 - i % 2, sizes[i], i);
+        give(i % 2, 1 - i % 2, sizes[i], i);
         bed_arrives(&b, 1 - i % 2, i % 2, sizes[i], i);
     }
-    for (unsigned i = 0; i < COUNT(sizes); i++) send(0, 1, sizes[i], i);
+    for (unsigned i = 0; i < COUNT(sizes); i++) give(0, 1, sizes[i], i);
     for (unsigned i = 0; i < COUNT(sizes); i++) bed_arrives(&b, 1, 0, sizes[i], i);
     bed_expects_nothing(&b, 0);
     bed_expects_nothing(&b, 1);
@@ -56,7 +57,7 @@ static void a_message_of_a_gigabyte(void **state) {
         assert_int_equal(link_open(*state, &o, &b.l[i]), TRI_OK);
     }
     bed_join_all(&b);
-    send(0, 1, 1u << 30, 1);
+    give(0, 1, 1u << 30, 1);
     bed_arrives(&b, 1, 0, 1u << 30, 1);
     over();
 }
@@ -67,8 +68,8 @@ static void in_order(void **state) {
     bool back[2 * N] = {0};
     begin(state, 2);
     for (unsigned i = 0; i < N; i++) {
-        send(0, 1, i * 97 % 5000, i);
-        send(1, 0, i * 89 % 5000, i);
+        give(0, 1, i * 97 % 5000, i);
+        give(1, 0, i * 89 % 5000, i);
     }
     bed_settle(&b);
     for (int host = 0; host < 2; host++)
@@ -87,22 +88,26 @@ static void in_order(void **state) {
     over();
 }
 
-/* The memory is the sender's again as soon as LINK_SENT says so, and not before. The peer reads
- * now and then, so that messages are sent in parts. */
+/* Of all sockets of this process: then what is sent at once has several parts. */
+static void small_buffers(void) {
+    const int bytes = 20000;
+    for (int fd = 3; fd < 100; fd++) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+/* The memory is the sender's again as soon as LINK_SENT says so, and not before. */
 static void borrowed_until_sent(void **state) {
-    enum { BYTES = 90000, N = 150 };
+    enum { BYTES = 100000, N = 60 };
     int back = 0;
     begin(state, 2);
-    for (unsigned i = 0; i < N; i++) send(0, 1, BYTES, i);
-    for (unsigned turn = 0; back < N; turn++) {
-        b.deaf[1] = turn % 8;
+    small_buffers();
+    for (unsigned i = 0; i < N; i++) give(0, 1, BYTES, i);
+    for (double late = base_seconds() + 20; back < N; assert_true(base_seconds() < late)) {
         if (!bed_turn(&b)) bed_sleep(&b, 1);
         for (struct seen *s = &b.seen[0]; s->first < s->n; s->first++, back++) {
             assert_int_equal(s->event[s->first].what, LINK_SENT);
             memset(s->event[s->first].token, -1, BYTES);
         }
     }
-    b.deaf[1] = false;
     for (unsigned i = 0; i < N; i++) bed_arrives(&b, 1, 0, BYTES, i);
     over();
 }
@@ -110,7 +115,7 @@ static void borrowed_until_sent(void **state) {
 static void what_nobody_wants_is_dropped(void **state) {
     begin(state, 2);
     b.drops = true;
-    for (unsigned i = 0; i < 40; i++) send(0, 1, i % 4 < 2 ? 3 * WIRE_PIECE : i % 4 - 2, i);
+    for (unsigned i = 0; i < 40; i++) give(0, 1, i % 4 < 2 ? 3 * WIRE_PIECE : i % 4 - 2, i);
     for (unsigned i = 0; i < 40; i += 2) bed_arrives(&b, 1, 0, i % 4 ? 0 : 3 * WIRE_PIECE, i);
     bed_expects_nothing(&b, 1);
     over();
@@ -122,8 +127,8 @@ static void later(void **state) {
     begin(state, 3);
     for (unsigned round = 0; round < 6; round++) {
         b.later[0] = true;
-        for (unsigned i = 0; i < 3; i++) send(0, 1, sizes[(i + round) % 3], i);
-        send(2, 1, 9, 1);
+        for (unsigned i = 0; i < 3; i++) give(0, 1, sizes[(i + round) % 3], i);
+        give(2, 1, 9, 1);
         bed_arrives(&b, 1, 2, 9, 1);
         bed_expects_nothing(&b, 1);
         if (!round) bed_idles(&b);
@@ -135,7 +140,7 @@ static void later(void **state) {
         for (unsigned i = 0; i < 3; i++) bed_arrives(&b, 1, 0, sizes[(i + round) % 3], i);
     }
     b.later[0] = true;
-    send(0, 1, 100, 1);
+    give(0, 1, 100, 1);
     bed_settle(&b);
     link_end(b.l[1], 0);
     bed_next_of(&b, 0, LINK_ENDED, 1);
@@ -146,23 +151,23 @@ static void later(void **state) {
 static void orderly_close(void **state) {
     const size_t bytes = 200000;
     begin(state, 3);
-    for (unsigned i = 0; i < 50; i++) send(0, 1, bytes, i);
-    send(1, 0, 5, 60);
+    for (unsigned i = 0; i < 50; i++) give(0, 1, bytes, i);
+    give(1, 0, 5, 60);
     link_leave(b.l[0], 1);
-    send(0, 1, 1, 61); /* too late */
+    give(0, 1, 1, 61); /* too late */
     for (unsigned i = 0; i < 50; i++) bed_arrives(&b, 1, 0, bytes, i);
     bed_arrives(&b, 0, 1, 5, 60);
     assert_true(bed_next_of(&b, 1, LINK_ENDED, 0).left);
     assert_true(bed_next_of(&b, 0, LINK_ENDED, 1).left);
     bed_expects_nothing(&b, 2);
-    send(2, 1, 10, 1);
+    give(2, 1, 10, 1);
     bed_arrives(&b, 1, 2, 10, 1);
     over();
 }
 
 static void both_leave_at_once(void **state) {
     begin(state, 2);
-    for (unsigned i = 0; i < 20; i++) send(0, 1, 100000, i), send(1, 0, 100000, i);
+    for (unsigned i = 0; i < 20; i++) give(0, 1, 100000, i), give(1, 0, 100000, i);
     link_leave(b.l[0], 1);
     link_leave(b.l[1], 0);
     for (unsigned i = 0; i < 20; i++) {
@@ -176,7 +181,7 @@ static void both_leave_at_once(void **state) {
 
 static void a_death_is_told(void **state) {
     begin(state, 3);
-    send(0, 1, 4, 1);
+    give(0, 1, 4, 1);
     bed_arrives(&b, 1, 0, 4, 1);
     link_close(b.l[0]);
     b.l[0] = NULL;
@@ -185,9 +190,9 @@ static void a_death_is_told(void **state) {
         assert_false(e.left);
         assert_true(strlen(e.why) > 5);
     }
-    send(1, 2, 4, 1);
+    give(1, 2, 4, 1);
     bed_arrives(&b, 2, 1, 4, 1);
-    send(1, 0, 4, 1); /* as if it had not looked yet */
+    give(1, 0, 4, 1); /* as if it had not looked yet */
     bed_expects_nothing(&b, 1);
     over();
 }
@@ -196,16 +201,16 @@ static void a_death_is_told(void **state) {
 static void sending_to_the_dead(void **state) {
     begin(state, 2);
     b.later[0] = true;
-    send(0, 1, 3000, 1);
+    give(0, 1, 3000, 1);
     bed_settle(&b);
     link_close(b.l[0]);
     b.l[0] = NULL;
-    for (unsigned i = 0; i < 50; i++) send(1, 0, 100000, i);
+    for (unsigned i = 0; i < 50; i++) give(1, 0, 100000, i);
     b.later[0] = false;
     if (b.world) link_resume(b.l[1], 0);
     if (b.world) bed_arrives(&b, 1, 0, 3000, 1);
     bed_next_of(&b, 1, LINK_ENDED, 0);
-    send(1, 0, 10, 1);
+    give(1, 0, 10, 1);
     bed_expects_nothing(&b, 1);
     over();
 }
@@ -214,8 +219,8 @@ static void sending_to_the_dead(void **state) {
 static void nothing_follows_an_end(void **state) {
     begin(state, 3);
     for (int round = 0; round < 20; round++) {
-        for (unsigned i = 0; i < 30; i++) send(0, 1, 10, i);
-        send(2, 1, 10, 4);
+        for (unsigned i = 0; i < 30; i++) give(0, 1, 10, i);
+        give(2, 1, 10, 4);
         for (int i = 0; i < round; i++) bed_turn(&b);
         link_end(b.l[1], 0);
         b.epoch++;
@@ -235,7 +240,7 @@ static void nothing_follows_an_end(void **state) {
 /* Some of the large messages may have arrived; none arrives in part. */
 static void an_end_in_the_middle(void **state) {
     begin(state, 2);
-    for (unsigned i = 0; i < 4; i++) send(0, 1, MOST, i);
+    for (unsigned i = 0; i < 4; i++) give(0, 1, MOST, i);
     for (int i = 0; i < 3; i++) bed_turn(&b);
     link_end(b.l[0], 1);
     memset(sent[3], 0, MOST); /* borrowed no longer */
@@ -255,13 +260,13 @@ static void an_end_in_the_middle(void **state) {
 static void again_after_an_end(void **state) {
     begin(state, 3);
     for (unsigned i = 0; i < 5; i++) {
-        send(1, 0, 100, 2 * i);
+        give(1, 0, 100, 2 * i);
         bed_arrives(&b, 0, 1, 100, 2 * i);
         link_end(b.l[i % 2], 1 - (int)(i % 2));
         bed_next_of(&b, 1 - (int)(i % 2), LINK_ENDED, (int)(i % 2));
         b.epoch++;
         bed_join(&b, 1, 0);
-        send(0, 1, 100, 2 * i);
+        give(0, 1, 100, 2 * i);
         bed_arrives(&b, 1, 0, 100, 2 * i);
     }
     for (int i = 0; i < 2; i++) link_end(b.l[i], 1 - i); /* both */
@@ -294,7 +299,7 @@ static void a_session_has_an_epoch(void **state) {
         call(1 - first, first, epoch + 2);
         bed_next_of(&b, 0, LINK_JOINED, 1);
         bed_next_of(&b, 1, LINK_JOINED, 0);
-        send(1, 0, 100, 2);
+        give(1, 0, 100, 2);
         bed_arrives(&b, 0, 1, 100, 2);
         link_end(b.l[0], 1);
         bed_next_of(&b, 1, LINK_ENDED, 0);
@@ -308,7 +313,7 @@ static void close_after_a_stale_errno(void **state) {
     for (size_t i = 0; i < COUNT(stale); i++) {
         begin(state, 2);
         b.stale = stale[i];
-        send(1, 0, 10, 4);
+        give(1, 0, 10, 4);
         bed_arrives(&b, 0, 1, 10, 4);
         bed_settle(&b);
         link_close(b.l[0]);
@@ -325,14 +330,14 @@ static void a_peer_that_stops_reading(void **state) {
     b.deaf[1] = true;
     if (b.world) world_delay(b.world, 0, 1, true);
     for (unsigned i = 0; i < 6; i++) {
-        send(0, 1, MOST, i);
-        send(0, 2, 300000, i);
+        give(0, 1, MOST, i);
+        give(0, 2, 300000, i);
         bed_arrives(&b, 2, 0, 300000, i);
     }
     if (!b.world) bed_idles(&b); /* nor does it cost processor time */
     link_end(b.l[0], 1);
     for (size_t i = 0; i < n_sent; i++) memset(sent[i], 0, 300000);
-    send(2, 0, 7, 2);
+    give(2, 0, 7, 2);
     bed_arrives(&b, 0, 2, 7, 2);
     over();
 }
@@ -344,9 +349,9 @@ static void longer_than_the_peer_takes(void **state) {
     o.most = 1000;
     assert_int_equal(link_open(*state, &o, &b.l[1]), TRI_OK);
     bed_join_all(&b);
-    send(0, 1, 1000, 1);
+    give(0, 1, 1000, 1);
     bed_arrives(&b, 1, 0, 1000, 1);
-    send(0, 1, 1001, 1);
+    give(0, 1, 1001, 1);
     assert_non_null(strstr(bed_next_of(&b, 1, LINK_ENDED, 0).why,
                            "a message of 1001 bytes; the most is 1000"));
     bed_next_of(&b, 0, LINK_ENDED, 1);
@@ -390,13 +395,13 @@ static void thousands_of_sums(void **state) {
         if (base_seconds() - last > latest) latest = base_seconds() - last;
         last = base_seconds();
     }
-    if (latest > 1) fail_msg("a sum was late by %.2f s", latest);
+    if (latest > 5) fail_msg("a sum was late by %.2f s", latest);
     over();
 }
 
 static void idle(void **state) {
     begin(state, HOSTS);
-    send(0, 1, 10, 1);
+    give(0, 1, 10, 1);
     bed_arrives(&b, 1, 0, 10, 1);
     bed_settle(&b);
     bed_idles(&b);
