@@ -275,9 +275,11 @@ static void end_below(struct board *b, uint32_t step, int thread, int node, int 
 }
 
 bool board_publish_whole(struct board *b, uint32_t step, int thread, int node, int slot) {
-    if (!board_publish(b, step, thread, node, slot)) return false;
-    end_below(b, step, thread, node, slot);
-    return true;
+    const bool first = board_publish(b, step, thread, node, slot);
+    const struct claim c = look(b, step, node);
+    /* Also if it was published by one that died before it came to those below. */
+    if (c.state == CLAIM_DONE) end_below(b, step, thread, node, c.value);
+    return first;
 }
 
 void board_release(struct board *b, uint32_t step, int thread, int node) {
