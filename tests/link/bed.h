@@ -158,7 +158,7 @@ static inline void bed_join_all(struct bed *b) {
 static inline char *bed_bytes(size_t n, unsigned of) {
     char *data = malloc(n + 1);
     assert_non_null(data);
-    for (size_t i = 0; i < n; i++) data[i] = (char)((i * 31 + of * 7) >> (i % 3));
+    for (size_t i = 0; i < n; i++) data[i] = (char)(i * 31 + of * 7 + (i >> 8) * 5);
     return data;
 }
 
@@ -192,7 +192,7 @@ static inline double bed_processor_seconds(void) {
 
 /* Polls for a while, in which nothing happens; fails if that costs more than 0.2 % of a core. */
 static inline void bed_idles(struct bed *b) {
-    const double most = 0.3, before = bed_processor_seconds(), until = base_seconds() + most;
+    const double most = 0.2, before = bed_processor_seconds(), until = base_seconds() + most;
     for (double now; (now = base_seconds()) < until;)
         if (bed_sleep(b, (int)(1000 * (until - now)) + 1)) bed_turn(b);
     const double used = bed_processor_seconds() - before;

@@ -96,7 +96,7 @@ static void small_buffers(void) {
 
 /* The memory is the sender's again as soon as LINK_SENT says so, and not before. */
 static void borrowed_until_sent(void **state) {
-    enum { BYTES = 100000, N = 60 };
+    enum { BYTES = 100000, N = 12 };
     int back = 0;
     begin(state, 2);
     small_buffers();
