@@ -95,9 +95,10 @@ void link_close(struct link *l); /* nullable; to its peers this is like a death:
 /* Where others reach this host; "" where the row has no addresses. */
 const char *link_address(const struct link *l);
 int link_fd(const struct link *l);
-/* Begins a session, if the peer does so for the same epoch; none with it may be there. An attempt for an earlier one may be
- * refused, which ends it; a later one waits. address: the peer's; the host of the higher number
- * connects, so the other may have null. LINK_JOINED or LINK_ENDED follows. */
+/* Begins a session, if the peer does so for the same epoch; none with it may be there. An attempt
+ * for an earlier epoch may be refused, which ends it; one for a later waits. address: the peer's;
+ * the host of the higher number connects, so the other may have null. LINK_JOINED or LINK_ENDED
+ * follows. */
 tri_status link_peer(struct link *l, int host, uint32_t epoch, const char *address);
 /* Queues a message to a peer that has joined. header->run and length are set here. If the session
  * is at its end, of which LINK_ENDED tells, the message is dropped. */
