@@ -157,12 +157,30 @@ static void join(int x, int y) {
     assert_int_equal(link_peer(b.l[y], x, b.epoch, link_address(b.l[x])), TRI_OK);
 }
 
+static int by_sender(const void *x, const void *y) {
+    return ((const struct transfer *)x)->from - ((const struct transfer *)y)->from;
+}
+
+/* What host 0 would send to host 2 comes from host 1, when that has it. */
+static void send_on(void) {
+    for (int i = 0; i < plan.n; i++)
+        if (plan.all[i].from == 0 && plan.all[i].to == 2) plan.all[i].from = 1;
+    qsort(plan.all, (size_t)plan.n, sizeof *plan.all, by_sender);
+    for (int h = 0, i = 0; h <= plan.hosts; h++) {
+        while (i < plan.n && plan.all[i].from < h) i++;
+        plan.first[h] = i;
+    }
+}
+
+static bool sends_on;
+
 static void make(const struct link_row *row, int hosts, int lanes, int levels) {
     for (int h = 0; h <= hosts; h++) begin[h] = (lanes * h + h % 2) / hosts;
     begin[hosts] = lanes;
     const struct transfer_share share = {.hosts = hosts, .begin = begin, .buckets = BUCKETS};
     assert_int_equal(lane_tree_make(lanes, levels, &tree), TRI_OK);
     assert_int_equal(transfers_make(&tree, &share, &plan), TRI_OK);
+    if (sends_on) send_on();
     assert_int_equal(transfers_check(&tree, &share, &plan), TRI_OK);
     bed_open(&b, row, hosts);
     for (int i = 0; i < hosts; i++) make_host(row, i);
@@ -287,6 +305,13 @@ static void fewer_lanes_than_hosts(void **state) { run(*state, 4, 2, 0, 6, false
 
 static void new_epochs(void **state) { run(*state, 3, 7, 0, 25, true); }
 
+static void another_schedule(void **state) {
+    sends_on = true;
+    run(*state, 3, 7, 0, 12, false);
+    run(*state, 4, LANES, 1, 6, true);
+    sends_on = false;
+}
+
 #define TEST(f, row) {#row ": " #f, f, NULL, NULL, (void *)(uintptr_t)&link_##row}
 
 int main(void) {
@@ -295,6 +320,7 @@ int main(void) {
         TEST(tops_below_the_root, local), TEST(tops_below_the_root, tcp),
         TEST(seven_lanes_on_three_hosts, local), TEST(seven_lanes_on_three_hosts, tcp),
         TEST(four_hosts, local), TEST(four_hosts, tcp),
+        TEST(another_schedule, local), TEST(another_schedule, tcp),
         TEST(new_epochs, local), TEST(new_epochs, tcp),
         TEST(fewer_lanes_than_hosts, local), TEST(fewer_lanes_than_hosts, tcp),
     };
