@@ -21,7 +21,8 @@
 #define SLOTS (NODES + THREADS + 2)
 #define MOST_NUMBERS 40000
 
-static const size_t numbers[BUCKETS] = {3, MOST_NUMBERS, 700};
+static size_t numbers[BUCKETS] = {3, MOST_NUMBERS, 700};
+static int buckets = BUCKETS;
 
 struct worker {
     int node, bucket; /* the lane that it computes, and at which bucket it is; node -1: none */
@@ -98,13 +99,13 @@ static void publish(struct host *h, int thread, int bucket, int node, int at) {
 static void work(struct host *h, int thread) {
     struct worker *w = &h->worker[thread];
     if (w->node < 0) {
-        for (int k = 0; k < BUCKETS; k++) {
+        for (int k = 0; k < buckets; k++) {
             int orphan = board_orphan(&h->board[k], h->step, thread);
             if (orphan < 0) continue;
             sum(h, thread, k, orphan);
             return;
         }
-        w->node = board_claim_lane(&h->board[BUCKETS - 1], h->step, thread);
+        w->node = board_claim_lane(&h->board[buckets - 1], h->step, thread);
         w->bucket = 0;
         if (w->node < 0) return;
         const int self = (int)(h - host);
@@ -113,7 +114,7 @@ static void work(struct host *h, int thread) {
     int at = board_take(&h->board[w->bucket], h->step, thread, w->node);
     of_lane(w->node, h->step, w->bucket, slot(h, w->bucket, at));
     publish(h, thread, w->bucket, w->node, at);
-    if (++w->bucket == BUCKETS) w->node = -1;
+    if (++w->bucket == buckets) w->node = -1;
 }
 
 /* ---- the world ---- */
@@ -138,7 +139,7 @@ static void make_mover(const struct link_row *row, int i) {
 static void make_host(const struct link_row *row, int i) {
     struct host *h = &host[i];
     *h = (struct host){.step = 0};
-    for (int k = 0; k < BUCKETS; k++) {
+    for (int k = 0; k < buckets; k++) {
         const struct board_words words = {h->words[k], h->slot_words[k], NODES, SLOTS};
         board_bind(&h->board[k], &tree, &words, 0, THREADS);
         h->board[k].keeps = plan.is_operand;
@@ -177,7 +178,7 @@ static bool sends_on;
 static void make(const struct link_row *row, int hosts, int lanes, int levels) {
     for (int h = 0; h <= hosts; h++) begin[h] = (lanes * h + h % 2) / hosts;
     begin[hosts] = lanes;
-    const struct transfer_share share = {.hosts = hosts, .begin = begin, .buckets = BUCKETS};
+    const struct transfer_share share = {.hosts = hosts, .begin = begin, .buckets = buckets};
     assert_int_equal(lane_tree_make(lanes, levels, &tree), TRI_OK);
     assert_int_equal(transfers_make(&tree, &share, &plan), TRI_OK);
     if (sends_on) send_on();
@@ -201,14 +202,14 @@ static void over(void) {
 
 static bool is_complete(struct host *h) {
     int failed;
-    for (int k = 0; k < BUCKETS; k++)
+    for (int k = 0; k < buckets; k++)
         if (!board_complete(&h->board[k], h->step, &failed)) return false;
     return true;
 }
 
 /* Whether the tops have the bits of one host; then all slots can be free. */
 static void check(struct host *h) {
-    for (int k = 0; k < BUCKETS; k++) {
+    for (int k = 0; k < buckets; k++) {
         float *want = malloc(numbers[k] * sizeof *want);
         for (int i = 0; i < tree.n_tops; i++) {
             whole(tree.top[i], h->step, k, want);
@@ -222,21 +223,23 @@ static void check(struct host *h) {
     }
 }
 
-static void pump(int i) {
+/* Returns whether there was an event. */
+static bool pump(int i) {
     struct link_event e;
     bool published;
     assert_int_equal(link_next(b.l[i], &e), TRI_OK);
     if (e.what == LINK_ENDED) fail_msg("host %d: %s", i, e.why);
     assert_int_equal(mover_take(host[i].mover, &e, &published), TRI_OK);
+    return e.what != LINK_NOTHING;
 }
 
 /* The one that moves sums dies, perhaps when it has published one and not ended those below. The
  * others, and a new one, go on in a new epoch. */
-static void die(const struct link_row *row, int hosts, int x) {
+static void die(const struct link_row *row, int hosts, int x, bool half_done) {
     struct host *h = &host[x];
-    const struct transfer *some = &plan.all[draw(plan.n)];
+    const struct transfer *some = &plan.all[half_done ? draw(plan.n) : 0];
     struct board *d = &h->board[some->bucket];
-    if (some->to == x && !board_is_done(d, h->step, some->node)) {
+    if (half_done && some->to == x && !board_is_done(d, h->step, some->node)) {
         int at = board_take(d, h->step, FERRY, some->node);
         whole(some->node, h->step, some->bucket, slot(h, some->bucket, at));
         assert_true(board_publish(d, h->step, FERRY, some->node, at));
@@ -244,7 +247,7 @@ static void die(const struct link_row *row, int hosts, int x) {
     link_close(b.l[x]);
     b.l[x] = NULL;
     mover_close(h->mover);
-    for (int k = 0; k < BUCKETS; k++) board_recover(&h->board[k], h->step, FERRY);
+    for (int k = 0; k < buckets; k++) board_recover(&h->board[k], h->step, FERRY);
     make_mover(row, x);
     for (int k = 0; k < hosts; k++) {
         if (k != x) link_end(b.l[k], x);
@@ -262,7 +265,7 @@ static void change_epoch(const struct link_row *row, int hosts, uint32_t steps) 
         if (host[k].step != host[0].step || host[k].step > steps) return;
     b.epoch++;
     int x = draw(hosts), y = draw(hosts);
-    if (!draw(2)) return die(row, hosts, x);
+    if (!draw(2)) return die(row, hosts, x, draw(2));
     for (int k = 0; k < 2 && x != y; k++) {
         link_end(b.l[k ? y : x], k ? x : y);
         mover_lose(host[k ? y : x].mover, k ? x : y);
@@ -312,6 +315,81 @@ static void another_schedule(void **state) {
     sends_on = false;
 }
 
+/* ---- all orders ---- */
+
+#define MOST_CHOICES 64
+static int taken[MOST_CHOICES], open_at[MOST_CHOICES], depth, used;
+
+static int choose(int n) {
+    assert_true(depth < MOST_CHOICES);
+    if (depth == used) taken[used++] = 0;
+    open_at[depth] = n;
+    return taken[depth++];
+}
+
+static bool next_path(void) {
+    while (used && taken[used - 1] + 1 == open_at[used - 1]) used--;
+    if (used) taken[used - 1]++;
+    depth = 0;
+    return used;
+}
+
+static void settle(int hosts) {
+    for (int i = 0; i < hosts; i++) {
+        assert_int_equal(mover_send(host[i].mover), TRI_OK);
+        while (pump(i)) {}
+    }
+}
+
+/* One step of two hosts of a lane each. What may come next: a thread of a host computes something,
+ * the world moves, and once, if `dies`, the mover of host 1 dies. */
+static void one_order(bool dies) {
+    const bool all = !dies || getenv("SLOW"); /* else one order, drawn, after the death */
+    bool died = false;
+    make(&link_local, 2, 2, 0);
+    world_by_itself(b.world, false);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mover_begin(host[i].mover, 0, ++host[i].step), TRI_OK);
+    settle(2);
+    for (;;) {
+        int can_work[2], n = 0, moves = world_moves(b.world);
+        for (int i = 0; i < 2; i++)
+            if (board_left(&host[i].board[0], 1, 1) || board_has_orphan(&host[i].board[0], 1))
+                can_work[n++] = i;
+        if (!n && !moves) break;
+        int choice = died && !all ? draw(n + moves) : choose(n + moves + dies);
+        if (choice < n) {
+            work(&host[can_work[choice]], 0);
+        } else if (choice < n + moves) {
+            world_move(b.world, choice - n);
+        } else {
+            dies = false;
+            died = true;
+            b.epoch++;
+            die(&link_local, 2, 1, false);
+        }
+        settle(2);
+    }
+    for (int i = 0; i < 2; i++) { /* nobody waits for anything */
+        assert_true(is_complete(&host[i]) && mover_is_over(host[i].mover));
+        check(&host[i]);
+    }
+    over();
+}
+
+static void all_orders(void **state) {
+    long orders[2] = {0};
+    (void)state;
+    buckets = 1;
+    for (int dies = 0; dies < 2; dies++) {
+        do one_order(dies), orders[dies]++;
+        while (next_path());
+        print_message("%s: %ld orders\n", dies ? "a death" : "none", orders[dies]);
+    }
+    assert_true(orders[0] > 50 && orders[1] > 2 * orders[0]);
+    buckets = BUCKETS;
+}
+
 #define TEST(f, row) {#row ": " #f, f, NULL, NULL, (void *)(uintptr_t)&link_##row}
 
 int main(void) {
@@ -322,6 +400,7 @@ int main(void) {
         TEST(four_hosts, local), TEST(four_hosts, tcp),
         TEST(another_schedule, local), TEST(another_schedule, tcp),
         TEST(new_epochs, local), TEST(new_epochs, tcp),
+        cmocka_unit_test(all_orders),
         TEST(fewer_lanes_than_hosts, local), TEST(fewer_lanes_than_hosts, tcp),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
