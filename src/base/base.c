@@ -194,7 +194,7 @@ void text_add(struct text *t, const char *fmt, ...) {
 
 void text_add_bytes(struct text *t, const void *data, size_t bytes) {
     if (!text_room(t, bytes)) return;
-    memcpy(t->data + t->size, data, bytes);
+    if (bytes) memcpy(t->data + t->size, data, bytes); /* of nothing, data may be null */
     t->size += bytes;
     t->data[t->size] = 0;
 }
