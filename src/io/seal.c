@@ -35,11 +35,12 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 /* ---- keys ---- */
 
-#define DIGITS (2 * crypto_secretstream_xchacha20poly1305_KEYBYTES)
+#define DIGITS (2 * SEAL_KEY)
 
 struct seal_key {
-    uint8_t byte[crypto_secretstream_xchacha20poly1305_KEYBYTES];
+    uint8_t byte[SEAL_KEY];
 };
+_Static_assert(SEAL_KEY == crypto_secretstream_xchacha20poly1305_KEYBYTES, "as seal.h says");
 
 static tri_status begin_library(void) {
     return sodium_init() < 0 ? base_fail(TRI_FAILED, "libsodium cannot be initialised") : TRI_OK;
@@ -67,15 +68,16 @@ static tri_status check_mode(const char *path, const struct stat *st) {
     return TRI_OK;
 }
 
-static tri_status take_key(const char *path, const char *text, size_t n, struct seal_key *key) {
+static tri_status take_key(const char *path, const char *text, size_t n,
+                           uint8_t key[SEAL_KEY]) {
     size_t length = 0;
-    if (n == sizeof key->byte) {
-        memcpy(key->byte, text, n);
+    if (n == SEAL_KEY) {
+        memcpy(key, text, n);
         return TRI_OK;
     }
     while (n && strchr("\r\n", text[n - 1])) n--;
-    if (n == DIGITS && !sodium_hex2bin(key->byte, sizeof key->byte, text, n, NULL, &length, NULL) &&
-        length == sizeof key->byte)
+    if (n == DIGITS && !sodium_hex2bin(key, SEAL_KEY, text, n, NULL, &length, NULL) &&
+        length == SEAL_KEY)
         return TRI_OK;
     return base_fail(TRI_USAGE,
                      "%s is not a key: a key is 32 bytes or %d hexadecimal digits (`trireme ckpt "
@@ -83,27 +85,30 @@ static tri_status take_key(const char *path, const char *text, size_t n, struct 
                      path, (int)DIGITS);
 }
 
-tri_status seal_key_open(const char *path, struct seal_key **out) {
+tri_status seal_key_read(const char *path, uint8_t key[SEAL_KEY]) {
     char text[DIGITS + 3]; /* room for a line end; anything longer is not a key */
     size_t n;
-    *out = NULL;
-    tri_status status = begin_library();
-    if (status) return status;
     struct stat st;
     int fd = base_open(path, O_RDONLY, &st);
     if (fd < 0) return base_fail(TRI_FAILED, "key %s", tri_message());
-    struct seal_key *key = sodium_malloc(sizeof *key);
-    status = key ? check_mode(path, &st) : base_no_memory("a key");
+    tri_status status = check_mode(path, &st);
     if (!status) status = read_some(path, fd, text, sizeof text, &n);
     if (!status) status = take_key(path, text, n, key);
     close(fd);
     sodium_memzero(text, sizeof text);
-    if (status) {
-        seal_key_free(key);
-        return status;
-    }
-    *out = key;
-    return TRI_OK;
+    return status;
+}
+
+tri_status seal_key_open(const char *path, struct seal_key **out) {
+    *out = NULL;
+    tri_status status = begin_library();
+    if (status) return status;
+    struct seal_key *key = sodium_malloc(sizeof *key);
+    if (!key) return base_no_memory("a key");
+    status = seal_key_read(path, key->byte);
+    if (status) seal_key_free(key);
+    else *out = key;
+    return status;
 }
 
 tri_status seal_key_make(const char *path) {

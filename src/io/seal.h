@@ -15,11 +15,14 @@
 
 #include "base/base.h"
 
-struct seal_key; /* in memory that is neither swapped nor dumped */
+#define SEAL_KEY 32 /* bytes */
+struct seal_key;    /* in memory that is neither swapped nor dumped */
 
 /* A file of 32 bytes, or of 64 hexadecimal digits, that no other user may read. */
 tri_status seal_key_open(const char *path, struct seal_key **key);
 void seal_key_free(struct seal_key *key); /* nullable */
+/* The same, for keys with another use, as that of a run. The caller clears it after use. */
+tri_status seal_key_read(const char *path, uint8_t key[SEAL_KEY]);
 /* Creates such a file, which must not exist yet. */
 tri_status seal_key_make(const char *path);
 

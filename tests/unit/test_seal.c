@@ -233,6 +233,8 @@ static void key_files(void **state) {
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct seal_key *k;
         put("given", rows[i].text, rows[i].bytes, rows[i].mode);
+        uint8_t raw[SEAL_KEY];
+        assert_int_equal(seal_key_read(at("given"), raw), rows[i].status);
         assert_int_equal(seal_key_open(at("given"), &k), rows[i].status);
         if (rows[i].said) assert_message(rows[i].said);
         assert_null(strstr(tri_message(), "0011223344"));
@@ -251,11 +253,17 @@ static void digits_and_bytes(void **state) {
     static const char bytes[] = "0123456789abcdefghijklmnopqrstuv";
     char digits[65], *file;
     struct seal_key *kept = key, *as_digits;
+    uint8_t raw[SEAL_KEY];
     for (int i = 0; i < 32; i++) snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
     put("bytes", bytes, 32, 0600);
     put("digits", digits, 64, 0600);
     assert_int_equal(seal_key_open(at("bytes"), &key), TRI_OK);
     assert_int_equal(seal_key_open(at("digits"), &as_digits), TRI_OK);
+    for (int i = 0; i < 2; i++) {
+        memset(raw, 0, sizeof raw);
+        assert_int_equal(seal_key_read(at(i ? "digits" : "bytes"), raw), TRI_OK);
+        assert_memory_equal(raw, bytes, sizeof raw);
+    }
     size_t n = sealed("x", 1, 1, &file);
     seal_key_free(key);
     key = as_digits;
