@@ -24,6 +24,14 @@ void link_close(struct link *l) {
     free(event);
 }
 
+tri_status link_row_find(int which, const struct link_row **row) {
+    char path[4096];
+    *row = which == LINK_UCX ? &link_ucx : &link_tcp;
+    if (which < LINK_TCP || which > LINK_UCX)
+        return base_fail(TRI_USAGE, "there is no row %d of the link", which);
+    return which == LINK_UCX ? link_ucx_find(path, sizeof path) : TRI_OK;
+}
+
 const char *link_address(const struct link *l) { return l->address; }
 int link_fd(const struct link *l) { return l->fd; }
 

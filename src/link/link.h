@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A link joins hosts 0 to n - 1 of a run. It moves messages, each a header and a payload, in order
  * between two hosts. A row of functions says how: `link_local` in one process, for tests
- * (link/world.h), `link_tcp` over sockets.
+ * (link/world.h), `link_tcp` over sockets, `link_ucx` over UCX.
  *
  *   1. One thread uses a link. It waits until link_fd is readable, then calls link_next until that
  *      has nothing. No function blocks, and none is called from another thread.
@@ -69,15 +69,14 @@ struct link_options {
     uint64_t most;       /* bytes of a payload; longer messages end the session */
     link_where *where;
     void *user;
-    const char *address; /* tcp: numeric, to listen at; null: any */
-    int port[2];         /* tcp: the first and the last to try; 0: any */
-    int64_t patience;    /* tcp: nanoseconds for a greeting; 0: 5 s */
+    const char *address; /* numeric, to listen at; null: any */
+    int port[2];         /* the first and the last to try; 0: any */
+    int64_t patience;    /* nanoseconds for a greeting; 0: 5 s */
     struct link_world *world; /* in process */
 };
 
 struct link;
 struct link_row {
-    const char *name;
     tri_status (*open)(const struct link_options *o, struct link **l);
     void (*close)(struct link *l);
     tri_status (*peer)(struct link *l, int host, uint32_t epoch, const char *address);
@@ -88,7 +87,11 @@ struct link_row {
     void (*resume)(struct link *l, int host);
     tri_status (*work)(struct link *l); /* without waiting; adds events */
 };
-extern const struct link_row link_local, link_tcp;
+extern const struct link_row link_local, link_tcp, link_ucx;
+/* The rows that join machines, as option --link has them. TRI_USAGE, with what is missing, if there
+ * is no such row here. */
+enum { LINK_TCP, LINK_UCX };
+tri_status link_row_find(int which, const struct link_row **row);
 
 tri_status link_open(const struct link_row *row, const struct link_options *o, struct link **l);
 void link_close(struct link *l); /* nullable; to its peers this is like a death: see link_leave */

@@ -20,5 +20,7 @@ struct link {
 struct link_event *link_tell(struct link *l, enum link_what what, int host);
 /* Forgets events of a session that the user has ended. */
 void link_untell(struct link *l, int host);
+/* The path of the shared object of the row ucx. */
+tri_status link_ucx_find(char path[], size_t bytes);
 
 #endif

@@ -391,5 +391,5 @@ static tri_status local_work(struct link *l) {
     return w->failed ? base_no_memory("messages in process") : TRI_OK;
 }
 
-const struct link_row link_local = {"in process", local_open, local_close, local_peer, local_send,
+const struct link_row link_local = {local_open, local_close, local_peer, local_send,
                                     local_end, local_leave, local_resume, local_work};

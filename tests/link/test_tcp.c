@@ -6,14 +6,11 @@
 #include <stdint.h>
 #include <setjmp.h>
 
-#include <arpa/inet.h>
 #include <cmocka.h>
-#include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #include "link/bed.h"
+#include "link/net.h"
 #include "link/wire.h"
 
 #define GREETING (WIRE_HELLO + WIRE_TAG) /* what either side sends before messages */
@@ -21,113 +18,14 @@
 
 static struct bed b;
 
-static struct sockaddr_in address_of(const char *text) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    a.sin_port = htons((uint16_t)atoi(strrchr(text, ':') + 1));
-    return a;
-}
-
-/* A stranger's blocking socket. */
-static int stranger(int host) {
-    struct sockaddr_in a = address_of(link_address(b.l[host]));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
-    return fd;
-}
-
-/* ---- a network that can do harm ---- */
-
-/* Stands between host 1, which connects, and host 0. */
-static struct net {
-    int listener, side[2]; /* side: of host 1, of host 0 */
-    char address[LINK_ADDRESS];
-    size_t passed[2]; /* bytes, by who sent them */
-    size_t flip;      /* after so many bytes of host 1, a bit is changed; 0: never */
-    size_t cut;       /* after so many, the connection ends, */
-    bool reset;       /* hard */
-    size_t slow;      /* after so many, a byte each turn */
-    size_t again;     /* the bytes from `again` on, */
-    size_t again_n;   /* so many, come twice, */
-    char *old;        /* the record of another session, which takes the place of messages */
-    bool back;        /* or go back to host 1 */
-    char record[65536];
-} net;
-
-static void net_accept(void) {
-    net.side[0] = accept4(net.listener, NULL, NULL, SOCK_NONBLOCK);
-    if (net.side[0] < 0) return;
-    net.side[1] = stranger(0);
-    assert_int_equal(fcntl(net.side[1], F_SETFL, O_NONBLOCK), 0);
-}
-
-static void net_drop(bool reset) {
-    const struct linger hard = {1, 0};
-    for (int i = 0; i < 2; i++) {
-        if (net.side[i] < 0) continue;
-        if (reset) setsockopt(net.side[i], SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
-        close(net.side[i]);
-        net.side[i] = -1;
-    }
-}
-
-static void put_all(int fd, const char *data, size_t n) {
-    for (size_t i = 0; i < n;) {
-        ssize_t some = send(fd, data + i, n - i, MSG_NOSIGNAL);
-        if (some < 0 && errno != EAGAIN) return; /* the host has ended it */
-        if (some > 0) i += (size_t)some;
-        else bed_turn(&b);
-    }
-}
-
-/* How many bytes of host 1 may pass in one go: up to the next harm. */
-static size_t net_share(size_t most) {
-    const size_t stops[] = {net.flip, net.cut, net.slow, net.again + net.again_n};
-    for (size_t i = 0; i < COUNT(stops); i++)
-        if (stops[i] > net.passed[0] && stops[i] - net.passed[0] < most)
-            most = stops[i] - net.passed[0];
-    return net.slow && net.passed[0] >= net.slow ? 1 : most;
-}
-
-static void net_turn(void *user) {
-    char data[65536];
-    (void)user;
-    if (net.side[0] < 0) net_accept();
-    for (int i = 0; i < 2 && net.side[0] >= 0; i++) {
-        ssize_t n = recv(net.side[i], data, i ? sizeof data : net_share(sizeof data), 0);
-        if (n < 0 && errno == EAGAIN) continue;
-        if (n <= 0) {
-            net_drop(n < 0);
-            break;
-        }
-        size_t end = net.passed[i] + (size_t)n;
-        if (!i && end <= sizeof net.record) memcpy(net.record + net.passed[0], data, (size_t)n);
-        if (!i && net.flip && end == net.flip) data[n - 1] ^= 4;
-        if (!i && net.old && end > GREETING) {
-            size_t from = net.passed[0] > GREETING ? net.passed[0] : GREETING;
-            memcpy(data + (from - net.passed[0]), net.old + from, end - from);
-        }
-        net.passed[i] = end;
-        b.beside = NULL; /* put_all calls bed_turn */
-        put_all(net.side[!i], data, (size_t)n);
-        if (!i && net.again_n && end == net.again + net.again_n)
-            put_all(net.side[!net.back], net.record + net.again, net.again_n);
-        b.beside = net_turn;
-        if (!i && net.cut && end == net.cut) net_drop(net.reset);
-    }
-}
+static bool work(void) { return bed_turn(&b); }
+static int stranger(int host) { return net_stranger(link_address(b.l[host])); }
 
 /* Hosts 0 and 1 with the net between them; both have called link_peer. */
 static void begin(void) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof a;
     bed_open(&b, &link_tcp, 3);
-    net.side[0] = net.side[1] = -1;
-    net.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    assert_int_equal(bind(net.listener, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(listen(net.listener, 5), 0);
-    assert_int_equal(getsockname(net.listener, (struct sockaddr *)&a, &n), 0);
-    snprintf(net.address, sizeof net.address, "127.0.0.1:%d", ntohs(a.sin_port));
+    net_begin(link_address(b.l[0]), work);
+    net.greeting = GREETING;
     b.beside = net_turn;
     assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
     assert_int_equal(link_peer(b.l[1], 0, 0, net.address), TRI_OK);
@@ -142,9 +40,7 @@ static void begin_joined(void) {
 static void over(void) {
     b.beside = NULL;
     bed_close(&b);
-    net_drop(false);
-    close(net.listener);
-    net = (struct net){0};
+    net_end();
 }
 
 /* Host 0 learns of the end, for a reason that has these words. */
@@ -244,7 +140,7 @@ static void a_session_counts_once(void **state) {
     bed_next_of(&b, 0, LINK_ENDED, 1);
     assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
     int fd = stranger(0);
-    put_all(fd, net.record, net.passed[0]);
+    net_put_all(fd, net.record, net.passed[0]);
     assert_non_null(strstr(bed_next(&b, 0, LINK_REFUSED).why, "it has another key"));
     bed_expects_nothing(&b, 0);
     close(fd);
@@ -372,10 +268,10 @@ static void idle_connections(void **state) {
     int fd[100];
     bed_open(&b, &link_tcp, 3);
     for (size_t i = 0; i < COUNT(fd); i++) fd[i] = stranger(0);
+    assert_non_null(strstr(bed_next(&b, 0, LINK_REFUSED).why, "it said nothing"));
+    bed_join(&b, 1, 0); /* after all of them */
     bed_settle(&b);
     bed_idles(&b);
-    assert_non_null(strstr(bed_next(&b, 0, LINK_REFUSED).why, "it said nothing"));
-    bed_join(&b, 1, 0);
     for (size_t i = 0; i < COUNT(fd); i++) close(fd[i]);
     bed_expects_nothing(&b, 0);
     over();
@@ -417,9 +313,9 @@ static void a_length_of_2_to_the_63(void **state) {
         assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
         int fd = stranger(0);
         assert_int_equal(wire_begin(&w, &side, 0, 0, NULL), TRI_OK);
-        put_all(fd, (char *)w.greeting, w.n_greeting);
+        net_put_all(fd, w.greeting, w.n_greeting);
         bed_next_of(&b, 0, LINK_JOINED, 1);
-        put_all(fd, (char *)frame, wire_put_header(&w, &h, frame));
+        net_put_all(fd, frame, wire_put_header(&w, &h, frame));
         ends_with("it sent a message of ");
         close(fd);
         over();
@@ -456,6 +352,24 @@ static void addresses_and_ports(void **state) {
         b.l[0] = l;
         bed_join(&b, 1, 0);
     }
+    over();
+}
+
+/* The descriptor reports what link_peer itself has found. */
+static void told_before_any_work(void **state) {
+    (void)state;
+    bed_open(&b, &link_tcp, 2);
+    assert_int_equal(link_peer(b.l[1], 0, 0, "255.255.255.255:9"), TRI_OK);
+    assert_true(bed_sleep(&b, 1000));
+    bed_next_of(&b, 1, LINK_ENDED, 0);
+    bed_idles(&b);
+    bed_expects_nothing(&b, 1);
+    assert_int_equal(link_peer(b.l[1], 0, 0, link_address(b.l[0])), TRI_OK);
+    for (int i = 0; i < 10; i++) bed_settle(&b); /* host 0 holds it */
+    assert_int_equal(link_peer(b.l[0], 1, 0, NULL), TRI_OK);
+    b.deaf[1] = true;
+    assert_true(bed_sleep(&b, 1000));
+    bed_next_of(&b, 0, LINK_JOINED, 1);
     over();
 }
 
@@ -497,6 +411,7 @@ int main(void) {
         cmocka_unit_test(a_slow_stranger),
         cmocka_unit_test(a_length_of_2_to_the_63),
         cmocka_unit_test(addresses_and_ports),
+        cmocka_unit_test(told_before_any_work),
         cmocka_unit_test(no_descriptor_is_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The row in process can be enumerated: all orders of what may happen between two hosts, with a cut,
+ * The row in process can be enumerated: all orders of what may happen between hosts, with a cut,
  * a death or a leave at any moment. In each order the rules of link/link.h hold. */
 #include <stdarg.h>
 #include <stddef.h>
