@@ -2,6 +2,7 @@
 #include "plan/transfer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The lanes below a node are neighbours: the first and the last. */
 static void lanes_below(const struct lane_tree *tree, int node, int *first, int *last) {
@@ -29,7 +30,7 @@ static void find_operands(const struct lane_tree *tree, const struct transfer_sh
     const struct lane_node *n = &tree->node[node];
     below |= n->top >= 0;
     if (below && owner(tree, share, node) >= 0) {
-        t->operand[t->n_operands++] = node;
+        if (t->operand) t->operand[t->n_operands++] = node;
         t->is_operand[node] = true;
         return;
     }
@@ -48,21 +49,80 @@ static enum transfer_format format_of(const struct lane_tree *tree,
     return share->format ? share->format[level(tree, node)] : TRANSFER_F32;
 }
 
+static bool is_alive(const struct transfer_share *share, int host) {
+    return !share->alive || share->alive[host];
+}
+
+static bool has(const struct transfer_share *share, const struct transfers *t, int host, int bucket,
+                int k) {
+    const size_t i = (size_t)host * (size_t)share->buckets + (size_t)bucket;
+    return share->alive && share->has && share->has[i * (size_t)t->n_operands + (size_t)k];
+}
+
+/* The host that sends operand k of a bucket; -1: nobody has it, or will by the step's deal. */
+static int sender(const struct lane_tree *tree, const struct transfer_share *share,
+                  const struct transfers *t, int bucket, int k) {
+    int host = owner(tree, share, t->operand[k]);
+    if (is_alive(share, host)) return host;
+    for (host = 0; host < share->hosts; host++)
+        if (is_alive(share, host) && has(share, t, host, bucket, k)) return host;
+    return -1;
+}
+
+/* The host at a place of what is dealt by weight; at and all: in half lanes, at the middle. */
+static int host_at(const struct transfer_share *share, int64_t at, int64_t all) {
+    int64_t weights = 0, sum = 0;
+    int host = -1;
+    for (int h = 0; h < share->hosts; h++)
+        if (is_alive(share, h)) weights += share->weight[h];
+    CHECK(weights > 0);
+    while (sum * all <= at * weights)
+        if (is_alive(share, ++host)) sum += share->weight[host];
+    return host;
+}
+
+/* Deals the operands of which nobody has some bucket. */
+static void deal_again(const struct lane_tree *tree, const struct transfer_share *share,
+                       struct transfers *t) {
+    int first, last;
+    int64_t all = 0, at = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < t->n_operands; k++) {
+            bool lacks = false;
+            for (int b = 0; b < share->buckets; b++) lacks |= sender(tree, share, t, b, k) < 0;
+            if (!lacks) continue;
+            lanes_below(tree, t->operand[k], &first, &last);
+            const int lanes = last - first + 1;
+            if (pass == 0) all += 2 * lanes;
+            if (pass == 0) continue;
+            const int given = share->again ? share->again[first] : -1;
+            const int host = given >= 0 ? given : host_at(share, at + lanes, all);
+            for (int i = first; i <= last; i++) t->again[i] = host;
+            at += 2 * lanes;
+        }
+}
+
 /* A host computes its lanes from left to right, and of each the buckets in their order. So it has
  * the last node of a bucket when its last lane's part is done. Each host begins with another
  * receiver, so that not all send to the same one. */
 static void add_of(const struct lane_tree *tree, const struct transfer_share *share, int from,
                    struct transfers *t) {
     const int hosts = share->hosts;
-    for (int k = 0; k < t->n_operands; k++) {
-        const int node = t->operand[k];
-        if (owner(tree, share, node) != from) continue;
-        for (int b = 0; b < share->buckets; b++)
-            for (int i = 1; i < hosts; i++)
-                t->all[t->n++] = (struct transfer){.from = from, .to = (from + i) % hosts,
-                                                   .bucket = b, .node = node,
+    for (int k = 0; k < t->n_operands; k++)
+        for (int b = 0; b < share->buckets; b++) {
+            const int node = t->operand[k], is = sender(tree, share, t, b, k);
+            int first, last;
+            lanes_below(tree, node, &first, &last);
+            if ((is < 0 ? t->again[first] : is) != from) continue;
+            for (int i = 1; i < hosts; i++) {
+                const int to = (from + i) % hosts;
+                if (!is_alive(share, to) || has(share, t, to, b, k) || to == t->again[first])
+                    continue;
+                t->all[t->n++] = (struct transfer){.from = from, .to = to, .bucket = b,
+                                                   .node = node,
                                                    .format = format_of(tree, share, node)};
-    }
+            }
+        }
 }
 
 tri_status transfers_make(const struct lane_tree *tree, const struct transfer_share *share,
@@ -73,7 +133,8 @@ tri_status transfers_make(const struct lane_tree *tree, const struct transfer_sh
     t->operand = calloc(nodes, sizeof *t->operand);
     t->is_operand = calloc(nodes, sizeof *t->is_operand);
     t->first = calloc(hosts + 1, sizeof *t->first);
-    if (t->operand && t->is_operand && t->first) {
+    t->again = malloc((size_t)tree->lanes * sizeof *t->again);
+    if (t->operand && t->is_operand && t->first && t->again) {
         find_operands(tree, share, tree->n_nodes - 1, false, t);
         size_t n = (size_t)t->n_operands * (size_t)share->buckets * (hosts - 1);
         t->all = calloc(n + 1, sizeof *t->all);
@@ -82,6 +143,8 @@ tri_status transfers_make(const struct lane_tree *tree, const struct transfer_sh
         transfers_free(t);
         return base_no_memory("a schedule of transfers");
     }
+    for (int i = 0; i < tree->lanes; i++) t->again[i] = -1;
+    if (share->alive) deal_again(tree, share, t);
     for (int h = 0; h < share->hosts; h++) {
         t->first[h] = t->n;
         add_of(tree, share, h, t);
@@ -95,7 +158,15 @@ void transfers_free(struct transfers *t) {
     free(t->is_operand);
     free(t->all);
     free(t->first);
+    free(t->again);
     *t = (struct transfers){0};
+}
+
+void transfers_mark(const struct lane_tree *tree, int hosts, const int *begin, uint8_t *is) {
+    const struct transfer_share share = {.hosts = hosts, .begin = begin};
+    struct transfers t = {.is_operand = is};
+    memset(is, 0, (size_t)tree->n_nodes);
+    find_operands(tree, &share, tree->n_nodes - 1, false, &t);
 }
 
 void transfers_print(const struct transfers *t, struct text *to) {
@@ -145,14 +216,34 @@ static tri_status execute(const struct sets *s, const struct transfers *t, int *
     return TRI_OK;
 }
 
-static tri_status check_all(const struct sets *s, const struct transfers *t) {
+static tri_status check_all(const struct sets *s, const struct transfer_share *share,
+                            const struct transfers *t) {
     for (int h = 0; h < t->hosts; h++)
-        for (int b = 0; b < t->buckets; b++)
+        for (int b = 0; b < t->buckets && is_alive(share, h); b++)
             for (int i = 0; i < s->tree->n_tops; i++)
                 if (!of(s, h, b)[s->tree->top[i]])
                     return base_fail(TRI_FAILED, "host %d lacks node %d of bucket %d", h,
                                      s->tree->top[i], b);
+    for (int i = 0; i < t->n; i++)
+        for (int end = 0; end < 2; end++) {
+            const int h = end ? t->all[i].to : t->all[i].from;
+            if (!is_alive(share, h))
+                return base_fail(TRI_FAILED, "host %d, which is not alive, takes part", h);
+        }
     return TRI_OK;
+}
+
+/* What a host has at the begin or will compute. */
+static void begin_of(const struct sets *s, const struct transfer_share *share,
+                     const struct transfers *t, int h) {
+    for (int b = 0; b < t->buckets && is_alive(share, h); b++) {
+        bool *is = of(s, h, b);
+        for (int lane = 0; lane < s->tree->lanes; lane++)
+            is[lane] = host_of(share, lane) == h || (t->again && t->again[lane] == h);
+        for (int k = 0; k < t->n_operands; k++)
+            if (has(share, t, h, b, k)) is[t->operand[k]] = true;
+        add_sums(s->tree, is);
+    }
 }
 
 tri_status transfers_check(const struct lane_tree *tree, const struct transfer_share *share,
@@ -163,14 +254,10 @@ tri_status transfers_check(const struct lane_tree *tree, const struct transfer_s
     tri_status status = s.has && at ? TRI_OK : base_no_memory("a schedule of transfers");
     for (int h = 0; h < t->hosts && !status; h++) {
         at[h] = t->first[h];
-        for (int b = 0; b < t->buckets; b++) {
-            for (int lane = share->begin[h]; lane < share->begin[h + 1]; lane++)
-                of(&s, h, b)[lane] = true;
-            add_sums(tree, of(&s, h, b));
-        }
+        begin_of(&s, share, t, h);
     }
     if (!status) status = execute(&s, t, at);
-    if (!status) status = check_all(&s, t);
+    if (!status) status = check_all(&s, share, t);
     free(s.has);
     free(at);
     return status;

@@ -7,7 +7,11 @@
  *
  * Whoever executes a schedule sends a transfer when the sender has the node. A host may send on
  * what it has received: transfers_check knows, and accepts any schedule that gives each host each
- * operand once. */
+ * operand once.
+ *
+ * When a host has gone in the middle of a step, the rest is scheduled anew, from what the others
+ * have. An operand's owner sends it, if it is alive; else the first that has it; else all lanes
+ * below it are computed again, by one host. The operands stay those of the step as it was dealt. */
 #ifndef PLAN_TRANSFER_H
 #define PLAN_TRANSFER_H
 
@@ -28,10 +32,11 @@ struct transfer {
 struct transfers {
     int hosts, buckets;
     int n_operands, *operand; /* nodes, from left to right */
-    bool *is_operand;         /* by node */
+    uint8_t *is_operand;      /* by node */
     int n;
     struct transfer *all;     /* by sender; of each, in the order in which it has the nodes */
     int *first;               /* by host: the index of its first; first[hosts] is n */
+    int *again; /* by lane: the host that computes it again; -1: none does */
 };
 
 /* Who computes what: host h the lanes from begin[h] to begin[h + 1] - 1, which may be none. */
@@ -40,17 +45,23 @@ struct transfer_share {
     const int *begin; /* hosts + 1 numbers that ascend from 0 to the number of lanes */
     int buckets;      /* in the order in which a lane completes them */
     const enum transfer_format *format; /* by level; null: TRANSFER_F32 */
+    const bool *alive;  /* by host; null: all are, and what follows is not read */
+    const int *weight;  /* by host: shares of what is computed again; one that is alive has some */
+    const uint8_t *has; /* by host, bucket and operand: it has the node; null: nobody has any */
+    const int *again;   /* nullable: of the phase before. The same host takes the same lanes. */
 };
 
 /* Nodes of a tree: 0 to n_nodes - 1, tops and those below them only. */
 tri_status transfers_make(const struct lane_tree *tree, const struct transfer_share *share,
                           struct transfers *out);
 /* Executes the schedule with sets instead of numbers. Fails if a host would wait forever, lacks an
- * operand in the end, or gets one that it has. */
+ * operand in the end, or gets one that it has; or if a host that is not alive takes part. */
 tri_status transfers_check(const struct lane_tree *tree, const struct transfer_share *share,
                            const struct transfers *t);
 /* A line for each transfer: "0 > 1  bucket 0  node 8". */
 void transfers_print(const struct transfers *t, struct text *to);
 void transfers_free(struct transfers *t);
+/* The operands alone: is[node] is 1 for these, and 0. */
+void transfers_mark(const struct lane_tree *tree, int hosts, const int *begin, uint8_t *is);
 
 #endif

@@ -151,11 +151,132 @@ static void check_finds_mistakes(void **state) {
     lane_tree_free(&tree);
 }
 
+/* ---- the rest of a step ---- */
+
+#define FEW 8
+#define MOST 4 /* hosts */
+
+struct rest {
+    struct lane_tree tree;
+    struct transfer_share share;
+    struct transfers dealt, left;
+    int begin[MOST + 1], weight[MOST];
+    bool alive[MOST];
+    uint8_t *has;
+};
+
+static uint8_t *bit(const struct rest *r, int host, int bucket, int k) {
+    return &r->has[(host * r->share.buckets + bucket) * r->dealt.n_operands + k];
+}
+
+static int host_of_lane(const struct rest *r, int lane) {
+    int h = 0;
+    while (r->begin[h + 1] <= lane) h++;
+    return h;
+}
+
+/* Whoever sends an operand is its owner, or the first that has it, or computes it again. */
+static void check_rule(const struct rest *r) {
+    const struct transfers *t = &r->left;
+    for (int i = 0; i < t->n; i++) {
+        const struct transfer *x = &t->all[i];
+        int k = 0, first = x->node, from;
+        while (t->operand[k] != x->node) k++;
+        while (r->tree.node[first].left >= 0) first = r->tree.node[first].left;
+        from = host_of_lane(r, first);
+        if (!r->alive[from])
+            for (from = 0; from < r->share.hosts; from++)
+                if (r->alive[from] && *bit(r, from, x->bucket, k)) break;
+        if (from == r->share.hosts) from = t->again[first];
+        assert_int_equal(x->from, from);
+        assert_false(*bit(r, x->to, x->bucket, k));
+        assert_true(x->to != x->from && r->alive[x->to]);
+    }
+    for (int lane = 0; lane < r->tree.lanes; lane++)
+        assert_true(t->again[lane] < 0 ||
+                    (r->alive[t->again[lane]] && r->weight[t->again[lane]] > 0 &&
+                     !r->alive[host_of_lane(r, lane)]));
+}
+
+static void one_rest(int hosts, int lanes, int buckets, unsigned alive) {
+    struct rest r = {.share = {.hosts = hosts, .begin = r.begin, .buckets = buckets,
+                               .alive = r.alive, .weight = r.weight}};
+    assert_int_equal(lane_tree_make(lanes, draw(3), &r.tree), TRI_OK);
+    for (int h = 1; h < hosts; h++) r.begin[h] = draw(lanes + 1);
+    r.begin[hosts] = lanes;
+    qsort(r.begin + 1, (size_t)hosts - 1, sizeof *r.begin, compare);
+    const struct transfer_share dealt = {.hosts = hosts, .begin = r.begin, .buckets = buckets};
+    assert_int_equal(transfers_make(&r.tree, &dealt, &r.dealt), TRI_OK);
+    r.share.has = r.has = calloc((size_t)(hosts * buckets * r.dealt.n_operands) + 1, 1);
+    const int out_of = 1 + draw(4);
+    bool some = false;
+    for (int h = 0; h < hosts; h++) {
+        r.alive[h] = alive >> h & 1;
+        some |= (r.weight[h] = draw(3)) && r.alive[h];
+        for (int b = 0; b < buckets && r.alive[h]; b++)
+            for (int k = 0; k < r.dealt.n_operands; k++) *bit(&r, h, b, k) = !draw(out_of);
+    }
+    for (int h = 0; h < hosts; h++) r.weight[h] += !some;
+    assert_int_equal(transfers_make(&r.tree, &r.share, &r.left), TRI_OK);
+    if (transfers_check(&r.tree, &r.share, &r.left)) fail_msg("%s", tri_message());
+    check_rule(&r);
+    /* A schedule that lacks any of its transfers is refused. */
+    const int lost = r.left.n ? draw(r.left.n) : -1;
+    if (lost >= 0) {
+        const int from = r.left.all[lost].from;
+        memmove(r.left.all + lost, r.left.all + lost + 1,
+                sizeof *r.left.all * (size_t)(r.left.n - lost - 1));
+        for (int h = from + 1; h <= hosts; h++) r.left.first[h]--;
+        r.left.n--;
+        assert_int_equal(transfers_check(&r.tree, &r.share, &r.left), TRI_FAILED);
+    }
+    transfers_free(&r.left);
+    transfers_free(&r.dealt);
+    lane_tree_free(&r.tree);
+    free(r.has);
+}
+
+static void the_rest_of_a_step(void **state) {
+    (void)state;
+    for (int hosts = 2; hosts <= MOST; hosts++)
+        for (int lanes = 1; lanes <= FEW; lanes++)
+            for (int buckets = 1; buckets <= BUCKETS; buckets++)
+                for (unsigned alive = 1; alive < 1u << hosts; alive++)
+                    for (int k = 0; k < 25; k++) one_rest(hosts, lanes, buckets, alive);
+}
+
+/* Host 1 of three has gone, and nobody has what it made: 2 lanes for host 0 and 2 for host 2, in
+ * both phases the same. */
+static void lanes_are_dealt_again(void **state) {
+    (void)state;
+    const int begin[] = {0, 4, 8, 12}, weight[] = {1, 5, 1}, want[] = {0, 0, 2, 2};
+    const bool alive[] = {true, false, true};
+    const uint8_t has[3 * 8] = {0};
+    struct transfer_share share = {.hosts = 3, .begin = begin, .buckets = 1, .alive = alive,
+                                   .weight = weight, .has = has};
+    struct lane_tree tree;
+    struct transfers t, before = {0};
+    for (int levels = 3; levels >= 0; levels -= 3) {
+        assert_int_equal(lane_tree_make(12, levels, &tree), TRI_OK);
+        assert_int_equal(transfers_make(&tree, &share, &t), TRI_OK);
+        assert_int_equal(transfers_check(&tree, &share, &t), TRI_OK);
+        for (int lane = 0; lane < 12; lane++)
+            assert_int_equal(t.again[lane], lane / 4 == 1 ? (levels ? want[lane - 4] : 0) : -1);
+        transfers_free(&before);
+        before = t;
+        share.again = before.again;
+        lane_tree_free(&tree);
+    }
+    transfers_free(&before);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_host_has_the_sums_of_one),
         cmocka_unit_test(two_equal_hosts_send_one_node_each),
         cmocka_unit_test(check_finds_mistakes),
+        cmocka_unit_test(the_rest_of_a_step),
+        cmocka_unit_test(lanes_are_dealt_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
