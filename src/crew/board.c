@@ -44,17 +44,25 @@ int board_held(const struct lane_tree *tree, int threads, int open, bool claims)
 
 /* ---- claiming ---- */
 
+static bool keeps(const struct board *b, int node) { return b->keeps && b->keeps[node]; }
+
 static struct claim look(struct board *b, uint32_t step, int node) {
     return claim_look(&b->node[node], step);
 }
 
+/* A lane of another host is not free here. */
+static bool is_free(const struct board *b, const struct claim *c, int node) {
+    return c->state == CLAIM_FREE && (!b->mine || node >= b->tree->lanes || b->mine[node]);
+}
+
 bool board_claim(struct board *b, uint32_t step, int thread, int node) {
     struct claim c = look(b, step, node);
-    return c.state == CLAIM_FREE && claim_try(&b->node[node], &c, thread);
+    return is_free(b, &c, node) && claim_try(&b->node[node], &c, thread);
 }
 
 bool board_is_free(struct board *b, uint32_t step, int node) {
-    return look(b, step, node).state == CLAIM_FREE;
+    const struct claim c = look(b, step, node);
+    return is_free(b, &c, node);
 }
 
 /* Once a later step has begun, everything of this one is done. */
@@ -108,21 +116,38 @@ static bool has_begun(struct board *b, uint32_t step, int thread, int first, int
     return false;
 }
 
+/* The end of the lanes below the node that is kept and has this lane. */
+static int end_of_kept(const struct board *b, int lane) {
+    int node = lane;
+    while (node >= 0 && !keeps(b, node)) node = b->tree->node[node].parent;
+    if (node < 0) return lane + 1;
+    while (b->tree->node[node].right >= 0) node = b->tree->node[node].right;
+    return node + 1;
+}
+
 /* A thread stays in a chunk that it has begun as long as a lane there is free. So the lanes that
  * are not done are no more than one gap per thread, on which board_waiting relies. */
-int board_claim_lane(struct board *b, uint32_t step, int thread) {
+static int claim_lane(struct board *b, uint32_t step, int thread, int which) {
     enum { OWN, IDLE, ANY, KINDS };
     const int lanes = b->tree->lanes;
-    const int begin = first_left(b, step, LANES, NULL) / b->chunk * b->chunk;
+    const int left = first_left(b, step, LANES, NULL);
+    const int begin = which == BOARD_AGAIN ? 0 : left / b->chunk * b->chunk;
     for (int kind = OWN; kind < KINDS; kind++)
         for (int first = begin, end; first < lanes; first = end) {
-            end = lanes - first < b->chunk ? lanes : first + b->chunk;
+            end = which == BOARD_AGAIN          ? end_of_kept(b, first)
+                  : lanes - first < b->chunk ? lanes
+                                             : first + b->chunk;
             if (kind == OWN && !has_begun(b, step, thread, first, end)) continue;
             if (kind == IDLE && in_flight(b, step, first, end)) continue;
             for (int i = first; i < end; i++)
-                if (board_claim(b, step, thread, i)) return i;
+                if ((!b->mine || b->mine[i] == which) && board_claim(b, step, thread, i)) return i;
         }
     return -1;
+}
+
+int board_claim_lane(struct board *b, uint32_t step, int thread) {
+    const int lane = claim_lane(b, step, thread, BOARD_MINE);
+    return lane < 0 && b->mine ? claim_lane(b, step, thread, BOARD_AGAIN) : lane;
 }
 
 int board_left(struct board *b, uint32_t step, int most) {
@@ -243,8 +268,6 @@ void board_let_go(struct board *b, uint32_t step, struct board *const *reader, i
     }
 }
 
-static bool keeps(const struct board *b, int node) { return b->keeps && b->keeps[node]; }
-
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot) {
     struct claim c;
     do {
@@ -262,7 +285,7 @@ bool board_publish(struct board *b, uint32_t step, int thread, int node, int slo
 }
 
 /* From above, so that no sum looks as if it could be made. Their words name a slot that is held for
- * another node, so it is not released for them. */
+ * another node, so it is not released for them; those of results that lie below are. */
 static void end_below(struct board *b, uint32_t step, int thread, int node, int slot) {
     const int below[] = {b->tree->node[node].left, b->tree->node[node].right};
     for (int i = 0; i < 2 && below[0] >= 0; i++) {
@@ -270,15 +293,19 @@ static void end_below(struct board *b, uint32_t step, int thread, int node, int 
         do c = look(b, step, below[i]);
         while ((c.state == CLAIM_FREE || c.state == CLAIM_TAKEN) &&
                !claim_replace(&b->node[below[i]], &c, CLAIM_DONE, thread, slot));
+        if (!keeps(b, below[i])) release_operand(b, step, below[i]);
         end_below(b, step, thread, below[i], slot);
     }
 }
 
+void board_end_below(struct board *b, uint32_t step, int thread, int node) {
+    const struct claim c = look(b, step, node);
+    if (c.state == CLAIM_DONE) end_below(b, step, thread, node, c.value);
+}
+
 bool board_publish_whole(struct board *b, uint32_t step, int thread, int node, int slot) {
     const bool first = board_publish(b, step, thread, node, slot);
-    const struct claim c = look(b, step, node);
-    /* Also if it was published by one that died before it came to those below. */
-    if (c.state == CLAIM_DONE) end_below(b, step, thread, node, c.value);
+    board_end_below(b, step, thread, node); /* also below the result of one that died */
     return first;
 }
 
@@ -313,11 +340,23 @@ bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *
     return c.state == CLAIM_TAKEN && c.owner != thread;
 }
 
+/* Whether all lanes that this host computes are over. The others do not come if one has failed. */
+static bool own_are_over(struct board *b, uint32_t step) {
+    for (int i = 0; i < b->tree->lanes; i++)
+        if (b->mine[i] && !board_is_over(b, step, i)) return false;
+    return true;
+}
+
 bool board_complete(struct board *b, uint32_t step, int *failed) {
     const int lanes = b->tree->lanes;
     bool fails;
     *failed = -1;
-    if (first_left(b, step, LANES, &fails) < lanes) return false;
+    if (first_left(b, step, LANES, &fails) < lanes) {
+        if (!b->mine || !own_are_over(b, step)) return false;
+        for (int i = 0; i < lanes && *failed < 0; i++)
+            if (board_has_failed(b, step, i)) *failed = i;
+        return false;
+    }
     for (int i = 0; fails && i < lanes && *failed < 0; i++)
         if (board_has_failed(b, step, i)) *failed = i;
     return *failed < 0 && first_left(b, step, SUMS, NULL) == b->tree->n_nodes;

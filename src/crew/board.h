@@ -19,6 +19,7 @@
 #include "plan/lane_tree.h"
 
 #define BOARD_MOST_HOLES 512 /* threads that the number of slots depends on */
+enum { BOARD_OTHERS, BOARD_MINE, BOARD_AGAIN };
 #define CREW_MOST_SHAPES 8   /* of a run's steps: each has boards of its own */
 
 /* The words of all boards that share their slots, in one array for the nodes and one for the slots.
@@ -28,10 +29,12 @@ struct board_words {
     int n_all, n_slots;
 };
 
-/* Where the words of a board are, for processes that have no tree. */
+/* Where the words of a board and its slots are, for processes that have no tree. */
 struct crew_board {
     int first, slot, slots; /* nodes, slots: index of the first; slots: how many */
     int leg;                /* whose lanes are claimed here; -1: none */
+    bool summed;            /* else its results are handed from leg to leg */
+    uint64_t at, stride, bytes; /* of the slots' memory in its region; bytes: of a result */
 };
 
 /* Boards for steps of several shapes, each with a tree of its own, share slots: a late thread may
@@ -46,7 +49,10 @@ struct board {
     claim_word *node, *all, *slot; /* shared. node: those of the tree, in all */
     /* By node, nullable: a sum of it does not release its slot, but board_clear, as other hosts
      * read it or have sent it. Each such node needs a slot beyond those that suffice. */
-    const bool *keeps;
+    const uint8_t *keeps;
+    /* By lane, nullable: whether this host computes it. BOARD_AGAIN: another host was to, and has
+     * gone; such lanes come after all others, and those below one node that is kept together. */
+    const _Atomic uint8_t *mine;
     /* How many lanes, and how many sums, are over from the first on: 32 bits of step, 1 that a lane
      * has failed, 31 of the number. What is over stays over in its step, so the threads of this
      * process tell each other where to begin to look. */
@@ -98,6 +104,8 @@ void board_drop(struct board *b, uint32_t step, int thread, int node, int slot);
 bool board_publish(struct board *b, uint32_t step, int thread, int node, int slot);
 /* The same for a node that has come from elsewhere: the nodes below are over, too. */
 bool board_publish_whole(struct board *b, uint32_t step, int thread, int node, int slot);
+/* The rest of that, if whoever published a node so has died since. The node is done. */
+void board_end_below(struct board *b, uint32_t step, int thread, int node);
 /* The thread will not compute the lane that it has claimed: another may. */
 void board_release(struct board *b, uint32_t step, int thread, int node);
 /* An operator refused the lane's data. */
@@ -119,7 +127,7 @@ bool board_claim(struct board *b, uint32_t step, int thread, int lane);
 void board_let_go(struct board *b, uint32_t step, struct board *const *reader, int n);
 
 /* Whether the step's lanes have all been computed and summed up to the tops. *failed: the first
- * lane that failed, once all others are computed; else -1. */
+ * lane that failed, once all others of this host are computed; else -1. */
 bool board_complete(struct board *b, uint32_t step, int *failed);
 /* The slot of a node that is done. */
 int board_slot_of(struct board *b, int node);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crew/head.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "base/host.h"
 
@@ -46,6 +50,22 @@ void crew_head_begin(struct crew_head *h, const struct crew_size *s) {
     atomic_store(&h->workers.ranks, s->workers);
     for (int i = 0; i < h->size.places; i++)
         atomic_store(&h->worker[i].rank, i < s->workers ? i : -1);
+}
+
+tri_status crew_attach(int fd, struct crew_head **out) {
+    const size_t bytes = crew_head_bytes();
+    struct crew_head *h = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    *out = NULL;
+    if (h == MAP_FAILED)
+        return base_fail(TRI_FAILED, "cannot map the agent's store: %s", strerror(errno));
+    if (h->magic != CREW_MAGIC || h->bytes != sizeof *h) {
+        munmap(h, bytes);
+        return base_fail(TRI_USAGE, "this program and the agent that started it were built with "
+                         "different versions of Trireme; build it again");
+    }
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    *out = h;
+    return TRI_OK;
 }
 
 bool crew_begun(const struct crew_head *h) {

@@ -17,22 +17,25 @@
 #include "checkpoint/policy_state.h"
 #include "crew/board.h"
 #include "crew/group.h"
+#include "crew/hosts.h"
 #include "crew/regions.h"
 #include "plan/pipeline.h"
 
-#define CREW_MAGIC 0x33574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x35574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
-#define CREW_MOST_SCALARS 64
 #define CREW_NAME 56
 #define CREW_LINE 512
 #define CREW_CHOICE 8192
+#define CREW_REQUEST 128
+#define CREW_ANSWER 16384
 
 /* Owners of claims are numbered in one table: threads, as in the head's table of threads, and after
  * them what computes nothing. What a worker does as a whole (samples, initial values, batches of an
  * evaluation) is its first thread's. */
 enum crew_owner {
     CREW_AGENT = CREW_MOST_THREADS,
+    CREW_FERRY,
     CREW_OWNERS /* at most CLAIM_MOST_OWNERS */
 };
 
@@ -69,6 +72,7 @@ enum crew_for {
     CREW_FOR_ORDER,   /* an order; the group */
     CREW_FOR_QUIET,   /* that others end their work on one, or arrive; the group */
     CREW_FOR_MEMBERS, /* words of others that work on one; the group */
+    CREW_FOR_HOSTS,   /* sums of other hosts, or their word that they have all of a step */
     CREW_FORS
 };
 
@@ -157,6 +161,8 @@ struct crew_size {
     int threads;         /* per worker */
     int most;            /* workers that can take part in a step; 0: `workers` */
     double audit;        /* fraction of the lanes that a second worker computes */
+    int hosts;           /* of the run; 0: one */
+    int weight[HOSTS_MOST]; /* by host: its share of the lanes while all take part */
     /* Computed by crew_head_begin: */
     int places;        /* used entries of `worker`: most + spares */
     int place_threads; /* used entries of `thread`: of all places */
@@ -183,11 +189,17 @@ struct crew_workers {
  * when a measurement ends, and a worker whose output nobody reads (stop alone). The agent acts on
  * `wanted`, the reporter on the rest, between two steps. */
 struct crew_asked {
-    _Alignas(64) atomic_int paused; /* no step is opened */
+    _Alignas(64) atomic_int paused; /* not 0: no step is opened; another number at each request */
     atomic_int wanted;              /* number of workers; 0: no change */
     atomic_int stop;                /* enum crew_stop */
     _Atomic uint32_t saves;         /* counts requests to save */
     double until_loss; /* set at the start: measure when the loss gets so low; 0: not */
+    /* To the coordinator of a run over several hosts. Whoever sets `by` to its process, from 0 or
+     * from one that is dead, may write the text and then count `requests`. When told.answered is
+     * equal, or it gives up, it sets `by` to 0. */
+    atomic_int by;
+    _Atomic uint32_t requests;
+    char request[CREW_REQUEST];
 };
 
 /* The layout of the store. The reporter writes it once, then sets `published`; other workers
@@ -258,6 +270,11 @@ struct crew_course {
 struct crew_told {
     _Alignas(64) char out[PATH_MAX]; /* the run's directory, absolute; empty: none; the agent */
     char title[128];                 /* of the run; the agent, before it starts a worker */
+    /* Of several hosts, for these and the next three: the agent, unless this host tells. */
+    _Atomic uint64_t paused;        /* 1 + the step after which the teller has paused; 0: no */
+    _Atomic uint32_t answered;      /* the latest of asked.requests with an answer: */
+    int answer_code;                /* a tri_status */
+    char answer[CREW_ANSWER];       /* lines, or the reason for the failure */
     _Atomic uint32_t save_answered; /* the latest of asked.saves with an answer */
     _Atomic uint64_t saved;         /* step of the last answer */
     char save_error[CREW_LINE];     /* of the last answer; empty: it was saved */
@@ -286,6 +303,7 @@ struct crew_head {
     struct crew_layout layout;
     struct crew_course course;
     struct crew_told told;
+    struct crew_hosts hosts;
     struct crew_worker worker[CREW_MOST_WORKERS];
     struct group_place place[CREW_MOST_WORKERS];
     struct crew_thread thread[CREW_MOST_THREADS];
@@ -300,6 +318,9 @@ static inline size_t crew_head_bytes(void) {
 tri_status crew_check(const struct crew_size *size);
 /* Writes the head of a store without a layout. */
 void crew_head_begin(struct crew_head *h, const struct crew_size *size);
+/* Maps the head of a store of this version, and keeps its descriptor from programs that are started
+ * from now on. */
+tri_status crew_attach(int fd, struct crew_head **h);
 
 /* The group of the worker in this place; -1: it has no rank, or there are no groups. */
 int crew_group_of(const struct crew_head *h, int place);

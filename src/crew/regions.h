@@ -32,6 +32,10 @@ enum {
     X(BOARD, 0, 1, REGION_HOST | REGION_EACH, "claims of lanes and slots") /* as slots */ \
     X(BOARD_OF_LANES, 0, 1, REGION_HOST | REGION_EACH, "claims of lanes and slots") \
     X(BOARDS, sizeof(struct crew_board), 0, 0, "where boards are") /* the reporter, once */ \
+    /* With several hosts: by lane, what this host computes; by phase and node, what it keeps. The \
+     * reporter, when it opens a step; MINE also the ferry. */ \
+    X(MINE, 0, 1, REGION_HOST, "which lanes are this host's") \
+    X(KEEPS, 0, 2, REGION_HOST, "which sums other hosts read") \
     X(PRE, 0, 1, 0, "activations") /* if shared: arenas of pre and step, else in thread 0's */ \
     X(STEP, 0, 1, 0, "activations") \
     X(CARRIED, 0, 1, REGION_LINE, "what is computed before the lanes") \

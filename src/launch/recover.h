@@ -3,19 +3,12 @@
 #ifndef LAUNCH_RECOVER_H
 #define LAUNCH_RECOVER_H
 
-#include "crew/board.h"
-#include "crew/head.h"
 #include "crew/tasks.h"
+#include "crew/view.h"
 #include "observe/log.h"
 
 struct recovery {
-    struct crew_head *head;
-    int fd;
-    char *base; /* null: no store exists yet */
-    size_t bytes;
-    struct lane_tree tree[CREW_MOST_SHAPES][2];
-    struct board *board[CREW_MOST_SHAPES][2]; /* by shape and phase: of all buckets; they share
-                                               * their words. Null: no such phase */
+    struct view view;
     double *slowest; /* by item, see recovery_slowest */
 };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "launch/look.h"
-#include "launch/recover.h"
+#include "crew/view.h"
 
 /* The place of a worker that takes no part; -1: there is none. */
 static int find_spare(const struct crew_head *h) {
@@ -32,23 +32,23 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", argc > 1 ? tri_message() : "usage: tamper DIR [TIMES]");
         return 2;
     }
-    struct recovery r = {.head = l.head, .fd = l.store};
+    struct view v = {.head = l.head, .fd = l.store};
     int spare;
     while (((spare = find_spare(l.head)) < 0 || !crew_begun(l.head)) &&
            !atomic_load(&l.head->course.ending))
         usleep(1000);
-    if (recovery_map(&r) || !r.base) {
+    if (view_map(&v) || !v.base) {
         fprintf(stderr, "%s\n", tri_message());
         return 1;
     }
     int times = argc > 2 ? atoi(argv[2]) : 1, left = times;
     uint64_t step = 0;
     while (left && !atomic_load(&l.head->course.ending)) {
-        if (!claim(l.head, r.board[0][1], spare * l.head->size.threads)) continue;
+        if (!claim(l.head, v.board[0][1], spare * l.head->size.threads)) continue;
         left = atomic_load(&l.head->course.opened) == step ? left - 1 : times - 1;
         step = atomic_load(&l.head->course.opened);
     }
-    recovery_unmap(&r);
+    view_unmap(&v);
     look_close(&l);
     return left > 0;
 }

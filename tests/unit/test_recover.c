@@ -24,11 +24,11 @@ static void a_slot_of_the_step_before(void **state) {
     h->course.shape_of[0] = 1;
     const size_t words = sizeof(claim_word) * (size_t)(tree.n_nodes + slots);
     h->layout.region[REGION_UNDO].at = words;
-    struct recovery r = {.head = h, .base = calloc(1, words + sizeof(struct undo))};
-    assert_non_null(r.base);
-    struct board board, *b = r.board[0][0] = &board;
+    struct recovery r = {.view = {.head = h, .base = calloc(1, words + sizeof(struct undo))}};
+    assert_non_null(r.view.base);
+    struct board board, *b = r.view.board[0][0] = &board;
     h->layout.shape[0].tree[0].buckets = 1;
-    claim_word *all = (claim_word *)r.base;
+    claim_word *all = (claim_word *)r.view.base;
     const struct board_words where = {all, all + tree.n_nodes, tree.n_nodes, slots};
     board_bind(b, &tree, &where, 0, 2);
     int slot[2];
@@ -39,7 +39,7 @@ static void a_slot_of_the_step_before(void **state) {
     assert_int_equal(claim_read(&b->slot[slot[0]]).state, CLAIM_FREE);
     assert_int_equal(claim_read(&b->slot[slot[1]]).state, CLAIM_TAKEN);
     lane_tree_free(&tree);
-    free(r.base);
+    free(r.view.base);
     free(h);
 }
 
@@ -80,15 +80,15 @@ static void claims_of_each_region(void **state) {
     assert_non_null(h);
     crew_head_begin(h, &(struct crew_size){.workers = 2, .threads = 2});
     size_all(h);
-    struct recovery r = {.head = h, .base = calloc(1, h->layout.store_bytes)};
-    assert_non_null(r.base);
+    struct recovery r = {.view = {.head = h, .base = calloc(1, h->layout.store_bytes)}};
+    assert_non_null(r.view.base);
     const unsigned claims = REGION_BY_THREAD | REGION_BY_WORKER | REGION_BY_READER;
     for (int after = 0; after < 3; after++) {
         if (after == 1) recovery_of(&r, 0);
         if (after == 2) recovery_of_samples(&r, 0);
         for (int k = 0; k < REGIONS; k++) {
             const unsigned how = region_rows[k].how;
-            claim_word *word = region_at(h->layout.region, r.base, (enum region_number)k, 0);
+            claim_word *word = region_at(h->layout.region, r.view.base, (enum region_number)k, 0);
             for (int i = 0; how & claims && i < 4; i++) {
                 struct claim seen = claim_look(&word[i], 1);
                 if (!after) assert_true(claim_try(&word[i], &seen, i));
@@ -99,7 +99,7 @@ static void claims_of_each_region(void **state) {
             }
         }
     }
-    free(r.base);
+    free(r.view.base);
     free(h);
 }
 

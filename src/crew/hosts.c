@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crew/hosts.h"
+
+void hosts_begin(struct crew_hosts *s) {
+    if (!s->joins) return;
+    atomic_store(&s->lacks, 1);
+    atomic_store(&s->offered, 0);
+    atomic_store(&s->over, 0);
+    atomic_store(&s->enters, 0);
+}
+
+void hosts_deal(int lanes, int n, const int *weight, int32_t *begin) {
+    int64_t all = 0, before = 0;
+    for (int i = 0; i < n; i++) all += weight[i];
+    for (int i = 0; i <= n; i++) {
+        /* Rounded to the nearest: 7 lanes on three hosts are 2, 3, 2. */
+        begin[i] = (int32_t)((2 * lanes * before + all) / (2 * all));
+        if (i < n) before += weight[i];
+    }
+}
