@@ -3,70 +3,57 @@
 
 #include <stdlib.h>
 
-enum state {
-    WAITS,
-    ON_ITS_WAY, /* given to the link; or its payload is arriving */
-    OVER,
+/* A transfer from or to this host. */
+struct move {
+    enum { WAITS, ON_ITS_WAY, OVER } state; /* on its way: given to the link, or arriving */
+    int slot;   /* that a payload is arriving in */
+    int unsent; /* the next one of the bucket; -1: none */
 };
 
-/* A payload of an epoch that is over, which the link may still write. */
-struct late {
-    int host, bucket, node, slot;
-    uint32_t epoch, step;
+/* Memory grows only. */
+struct phase {
+    struct mover_phase is;
+    struct move *move; /* by transfer */
+    int *unsent;       /* by bucket: the first transfer from this host that waits; -1: none */
+    int *expects;      /* [bucket][node]: the transfer to this host; -1: none */
+    int has;           /* the first of [bucket][operand] that was not there at the last look */
+    size_t moves, buckets, nodes;
 };
 
 struct mover {
-    struct mover_place place;
+    int self, hosts, owner;
     struct link *link;
     uint32_t epoch, step;
-    struct {
-        enum state state;
-        int slot; /* that a payload is arriving in */
-    } *of;        /* by transfer; of those that concern this host */
-    int *expects; /* [bucket][node]: the transfer to this host; -1: none */
-    int to_come, to_send;
-    uintptr_t begins; /* how often mover_begin was called: a part of tokens */
-    int *borrowed;    /* by host: payloads that the link has, of all epochs */
-    bool *joined;     /* by host */
-    struct late *late;
-    size_t n_late, late_capacity;
+    bool fresh; /* the epoch has begun, and no step in it */
+    bool late;  /* see mover_send_late */
+    struct phase phase[2];
+    int *lent;    /* by host: payloads that the link has */
+    bool *joined; /* by host */
+    int arriving;
 };
 
-static int *expected(const struct mover *m, uint32_t bucket, uint32_t node) {
-    return &m->expects[(size_t)bucket * (size_t)m->place.tree->n_nodes + node];
-}
-
-tri_status mover_open(const struct mover_place *place, struct mover **out) {
-    const struct transfers *plan = place->plan;
-    const size_t nodes = (size_t)plan->buckets * (size_t)place->tree->n_nodes;
-    struct mover *m = calloc(1, sizeof *m);
-    *out = m;
+tri_status mover_open(int self, int hosts, int owner, struct mover **out) {
+    struct mover *m = *out = calloc(1, sizeof *m);
     if (m) {
-        m->place = *place;
-        m->of = calloc((size_t)plan->n + 1, sizeof *m->of);
-        m->expects = malloc(sizeof *m->expects * nodes + 1);
-        m->borrowed = calloc((size_t)plan->hosts, sizeof *m->borrowed);
-        m->joined = calloc((size_t)plan->hosts, sizeof *m->joined);
+        *m = (struct mover){.self = self, .hosts = hosts, .owner = owner, .fresh = true};
+        m->lent = calloc((size_t)hosts, sizeof *m->lent);
+        m->joined = calloc((size_t)hosts, sizeof *m->joined);
     }
-    if (!m || !m->of || !m->expects || !m->borrowed || !m->joined) {
-        mover_close(m);
-        *out = NULL;
-        return base_no_memory("a mover of sums");
-    }
-    for (size_t i = 0; i < nodes; i++) m->expects[i] = -1;
-    for (int i = 0; i < plan->n; i++)
-        if (plan->all[i].to == place->self)
-            *expected(m, (uint32_t)plan->all[i].bucket, (uint32_t)plan->all[i].node) = i;
-    return TRI_OK;
+    if (m && m->lent && m->joined) return TRI_OK;
+    mover_close(m);
+    *out = NULL;
+    return base_no_memory("a mover of sums");
 }
 
 void mover_close(struct mover *m) {
     if (!m) return;
-    free(m->of);
-    free(m->expects);
-    free(m->borrowed);
+    for (int k = 0; k < 2; k++) {
+        free(m->phase[k].move);
+        free(m->phase[k].unsent);
+        free(m->phase[k].expects);
+    }
+    free(m->lent);
     free(m->joined);
-    free(m->late);
     free(m);
 }
 
@@ -74,180 +61,245 @@ void mover_bind(struct mover *m, struct link *l) { m->link = l; }
 
 /* ---- a step ---- */
 
-static void drop(struct mover *m, const struct late *l) {
-    board_drop(m->place.bucket[l->bucket].board, l->step, m->place.owner, l->node, l->slot);
+static int *expected(const struct phase *p, int bucket, int node) {
+    return &p->expects[bucket * p->is.tree->n_nodes + node];
 }
 
-static struct late coming(const struct mover *m, int i) {
-    const struct transfer *x = &m->place.plan->all[i];
-    return (struct late){x->from, x->bucket, x->node, m->of[i].slot, m->epoch, m->step};
+static int operands(const struct mover_phase *p) {
+    return p->tree ? p->plan->buckets * p->plan->n_operands : 0;
 }
 
-/* Drops what has come late of this host: the message; null: all of it. */
-static void drop_late(struct mover *m, int host, const struct link_header *h) {
-    size_t n = 0;
-    for (size_t i = 0; i < m->n_late; i++) {
-        const struct late *l = &m->late[i];
-        if (l->host == host &&
-            (!h || (h->epoch == l->epoch && h->step == l->step &&
-                    h->item == (uint32_t)l->bucket && h->node == (uint32_t)l->node)))
-            drop(m, l);
-        else m->late[n++] = *l;
+static bool has_operand(const struct mover_phase *p, uint32_t step, int i) {
+    const struct transfers *t = p->plan;
+    return board_is_done(p->sums[i / t->n_operands].board, step, t->operand[i % t->n_operands]);
+}
+
+static bool grow(void *array, size_t *capacity, size_t n, size_t element) {
+    void **at = array;
+    if (n <= *capacity) return true;
+    free(*at);
+    *at = calloc(n, element);
+    *capacity = *at ? n : 0;
+    return *at;
+}
+
+static tri_status begin(struct mover *m, struct phase *p) {
+    const struct transfers *t = p->is.plan;
+    p->has = 0;
+    if (!p->is.tree) return TRI_OK;
+    const size_t nodes = (size_t)t->buckets * (size_t)p->is.tree->n_nodes;
+    if (!grow(&p->move, &p->moves, (size_t)t->n + 1, sizeof *p->move) ||
+        !grow(&p->unsent, &p->buckets, (size_t)t->buckets + 1, sizeof *p->unsent) ||
+        !grow(&p->expects, &p->nodes, nodes + 1, sizeof *p->expects))
+        return base_no_memory("the transfers of a step");
+    for (size_t i = 0; i < nodes; i++) p->expects[i] = -1;
+    for (int b = 0; b < t->buckets; b++) p->unsent[b] = -1;
+    for (int i = t->n - 1; i >= 0; i--) {
+        const struct transfer *x = &t->all[i];
+        p->move[i] = (struct move){.unsent = -1};
+        if (x->to == m->self) *expected(p, x->bucket, x->node) = i;
+        if (x->from != m->self) continue;
+        p->move[i].unsent = p->unsent[x->bucket];
+        p->unsent[x->bucket] = i;
     }
-    m->n_late = n;
-}
-
-static void claim_others(struct mover *m) {
-    const int lanes = m->place.tree->lanes, self = m->place.self;
-    for (int k = 0; k < m->place.plan->buckets; k++)
-        for (int lane = 0; lane < lanes; lane++)
-            if (lane < m->place.begin[self] || lane >= m->place.begin[self + 1])
-                board_claim(m->place.bucket[k].board, m->step, m->place.owner, lane);
-}
-
-tri_status mover_begin(struct mover *m, uint32_t epoch, uint32_t step) {
-    const struct transfers *plan = m->place.plan;
-    m->to_come = m->to_send = 0;
-    for (int i = 0; i < plan->n; i++) {
-        const bool comes = plan->all[i].to == m->place.self;
-        if (comes && m->of[i].state == ON_ITS_WAY) {
-            if (!ARRAY_GROW(m->late, m->n_late, m->late_capacity))
-                return base_no_memory("payloads of an earlier epoch");
-            m->late[m->n_late++] = coming(m, i);
-        }
-        m->of[i].state = WAITS;
-        m->to_come += comes;
-        m->to_send += plan->all[i].from == m->place.self;
-    }
-    m->epoch = epoch;
-    m->step = step;
-    m->begins++;
-    claim_others(m);
-    for (int host = 0; host < plan->hosts; host++)
-        if (host != m->place.self) link_resume(m->link, host);
     return TRI_OK;
+}
+
+/* Another mover may have died after it published a sum. */
+static void repair(const struct mover *m, const struct mover_phase *p) {
+    for (int i = 0; i < operands(p); i++)
+        board_end_below(p->sums[i / p->plan->n_operands].board, m->step, m->owner,
+                        p->plan->operand[i % p->plan->n_operands]);
+}
+
+static bool lends(const struct mover *m) {
+    int lent = 0;
+    for (int host = 0; host < m->hosts; host++) lent += m->lent[host];
+    return lent;
+}
+
+tri_status mover_begin(struct mover *m, const struct mover_step *s) {
+    CHECK(!m->arriving && !lends(m));
+    m->epoch = s->epoch;
+    m->step = s->step;
+    tri_status status = TRI_OK;
+    for (int k = 0; k < 2 && !status; k++) {
+        m->phase[k].is = s->phase[k];
+        status = begin(m, &m->phase[k]);
+        if (m->fresh && !status) repair(m, &s->phase[k]);
+    }
+    m->fresh = false;
+    for (int host = 0; host < m->hosts; host++)
+        if (m->joined[host]) link_resume(m->link, host);
+    return status;
 }
 
 /* ---- sending ---- */
 
-static void *token(const struct mover *m, int i) {
-    return (void *)(m->begins * (uintptr_t)m->place.plan->n + (uintptr_t)i);
+static bool can_send(const struct mover *m, const struct phase *p, int i) {
+    const struct transfer *x = &p->is.plan->all[i];
+    return m->joined[x->to] && board_is_done(p->is.sums[x->bucket].board, m->step, x->node);
 }
 
-static tri_status send(struct mover *m, int i) {
-    const struct transfer *x = &m->place.plan->all[i];
-    const struct mover_bucket *b = &m->place.bucket[x->bucket];
+static tri_status send(struct mover *m, int k, int i) {
+    const struct phase *p = &m->phase[k];
+    const struct transfer *x = &p->is.plan->all[i];
+    const struct view_sums *s = &p->is.sums[x->bucket];
     const struct link_header h = {.epoch = m->epoch, .step = m->step, .kind = LINK_SUM,
                                   .item = (uint32_t)x->bucket, .node = (uint32_t)x->node,
-                                  .format = (uint32_t)x->format};
-    const char *slot = b->slots + b->stride * (size_t)board_slot_of(b->board, x->node);
-    m->of[i].state = ON_ITS_WAY;
-    m->borrowed[x->to]++;
-    return link_send(m->link, x->to, &h, slot, b->bytes, token(m, i));
+                                  .part = (uint32_t)k, .format = (uint32_t)x->format};
+    const char *slot = s->slots + s->stride * (size_t)board_slot_of(s->board, x->node);
+    p->move[i].state = ON_ITS_WAY;
+    m->lent[x->to]++;
+    return link_send(m->link, x->to, &h, slot, s->bytes, &p->move[i]);
 }
 
-/* In the schedule's order, but none waits for one that is late. */
+void mover_send_late(struct mover *m) { m->late = true; }
+
+/* Whether the phase's sums can be sent, as far as others are concerned. */
+static bool is_time(const struct mover *m, const struct phase *p) {
+    for (int b = 0; m->late && p->is.tree && b < p->is.plan->buckets; b++)
+        for (int i = p->unsent[b]; i >= 0; i = p->move[i].unsent)
+            if (!board_is_done(p->is.sums[b].board, m->step, p->is.plan->all[i].node)) return false;
+    return p->is.tree;
+}
+
+/* Of each bucket in the schedule's order, but none waits for one that is late. */
 tri_status mover_send(struct mover *m) {
-    const struct transfers *plan = m->place.plan;
-    tri_status status = TRI_OK;
-    for (int i = plan->first[m->place.self]; i < plan->first[m->place.self + 1] && !status; i++) {
-        const struct transfer *x = &plan->all[i];
-        struct board *b = m->place.bucket[x->bucket].board;
-        if (m->of[i].state == WAITS && m->joined[x->to] && board_is_done(b, m->step, x->node))
-            status = send(m, i);
+    for (int k = 0; k < 2; k++) {
+        const struct phase *p = &m->phase[k];
+        const bool now = is_time(m, p);
+        for (int b = 0; now && b < p->is.plan->buckets; b++)
+            for (int *at = &p->unsent[b]; *at >= 0;) {
+                const int i = *at;
+                tri_status status = TRI_OK;
+                if (!can_send(m, p, i)) {
+                    at = &p->move[i].unsent;
+                    continue;
+                }
+                *at = p->move[i].unsent;
+                if ((status = send(m, k, i))) return status;
+            }
     }
-    return status;
+    return TRI_OK;
+}
+
+bool mover_can_send(struct mover *m) {
+    for (int k = 0; k < 2; k++) {
+        const struct phase *p = &m->phase[k];
+        const bool now = is_time(m, p);
+        for (int b = 0; now && b < p->is.plan->buckets; b++)
+            for (int i = p->unsent[b]; i >= 0; i = p->move[i].unsent)
+                if (can_send(m, p, i)) return true;
+    }
+    return false;
+}
+
+bool mover_has_sent(const struct mover *m) {
+    for (int k = 0; k < 2; k++) {
+        const struct phase *p = &m->phase[k];
+        for (int b = 0; p->is.tree && b < p->is.plan->buckets; b++)
+            if (p->unsent[b] >= 0) return false;
+    }
+    return !lends(m);
 }
 
 /* ---- receiving ---- */
 
-/* The transfer that a header announces; -1: none that is expected. */
-static int announced(const struct mover *m, int host, const struct link_header *h) {
-    const struct transfers *plan = m->place.plan;
-    if (h->item >= (uint32_t)plan->buckets || h->node >= (uint32_t)m->place.tree->n_nodes)
-        return -1;
-    const int i = *expected(m, h->item, h->node);
-    if (i < 0 || plan->all[i].from != host || h->format != (uint32_t)plan->all[i].format ||
-        h->length != m->place.bucket[h->item].bytes || h->offset || h->part)
-        return -1;
-    return i;
+/* The transfer that a header announces; null: none that is expected. */
+static struct move *announced(struct mover *m, int host, const struct link_header *h) {
+    const struct phase *p = &m->phase[h->part == 1];
+    const struct transfers *t = p->is.plan;
+    if (h->epoch != m->epoch || h->step != m->step || h->part > 1 || !p->is.tree ||
+        h->item >= (uint32_t)t->buckets || h->node >= (uint32_t)p->is.tree->n_nodes)
+        return NULL;
+    const int i = *expected(p, (int)h->item, (int)h->node);
+    if (i < 0 || t->all[i].from != host || h->format != (uint32_t)t->all[i].format ||
+        h->length != p->is.sums[h->item].bytes || h->offset)
+        return NULL;
+    return &p->move[i];
 }
 
 /* Messages of a peer are in order: whatever it sent for this step came before one of a later step.
  * So nothing that this step needs waits behind that. */
 static bool is_later(const struct mover *m, const struct link_header *h) {
-    const int32_t epochs = (int32_t)(h->epoch - m->epoch), steps = (int32_t)(h->step - m->step);
-    return !m->begins || epochs > 0 || (!epochs && steps > 0);
+    return m->fresh || (int32_t)(h->step - m->step) > 0;
 }
 
 void *mover_where(void *user, int host, const struct link_header *h) {
     struct mover *m = user;
     if (h->kind != LINK_SUM) return NULL;
     if (is_later(m, h)) return LINK_LATER;
-    const int i = announced(m, host, h);
-    if (h->epoch != m->epoch || h->step != m->step || i < 0 || m->of[i].state != WAITS) return NULL;
-    const struct mover_bucket *b = &m->place.bucket[h->item];
-    m->of[i].slot = board_take(b->board, m->step, m->place.owner, (int)h->node);
-    m->of[i].state = ON_ITS_WAY;
-    return b->slots + b->stride * (size_t)m->of[i].slot;
+    struct move *x = announced(m, host, h);
+    if (!x || x->state != WAITS) return NULL;
+    const struct view_sums *s = &m->phase[h->part].is.sums[h->item];
+    x->state = OVER;
+    /* The host has computed it, as an earlier epoch asked. */
+    if (board_is_done(s->board, m->step, (int)h->node)) return NULL;
+    x->state = ON_ITS_WAY;
+    x->slot = board_take(s->board, m->step, m->owner, (int)h->node);
+    m->arriving++;
+    return s->slots + s->stride * (size_t)x->slot;
 }
 
 static void arrived(struct mover *m, const struct link_event *e) {
-    const int i = announced(m, e->host, &e->header);
-    if (e->header.step != m->step || e->header.epoch != m->epoch) {
-        drop_late(m, e->host, &e->header);
-        return;
-    }
-    const struct transfer *x = &m->place.plan->all[i];
-    board_publish_whole(m->place.bucket[x->bucket].board, m->step, m->place.owner, x->node,
-                        m->of[i].slot);
-    m->of[i].state = OVER;
-    m->to_come--;
+    const struct link_header *h = &e->header;
+    struct move *x = announced(m, e->host, h);
+    CHECK(x && x->state == ON_ITS_WAY);
+    board_publish_whole(m->phase[h->part].is.sums[h->item].board, m->step, m->owner, (int)h->node,
+                        x->slot);
+    x->state = OVER;
+    m->arriving--;
 }
 
-static void sent(struct mover *m, const struct link_event *e) {
-    const uintptr_t n = (uintptr_t)m->place.plan->n, of = (uintptr_t)e->token;
-    m->borrowed[e->host]--;
-    if (of / n != m->begins) return;
-    m->of[of % n].state = OVER;
-    m->to_send--;
-}
-
-void mover_lose(struct mover *m, int host) {
-    const struct transfers *plan = m->place.plan;
-    m->borrowed[host] = 0;
+/* What the peer had may be lost: a new epoch must follow. */
+static void lose(struct mover *m, int host) {
+    m->lent[host] = 0;
     m->joined[host] = false;
-    drop_late(m, host, NULL);
-    for (int i = 0; i < plan->n; i++) {
-        const bool comes = plan->all[i].from == host && plan->all[i].to == m->place.self;
-        const bool goes = plan->all[i].to == host && plan->all[i].from == m->place.self;
-        if (m->of[i].state != ON_ITS_WAY || !(comes || goes)) continue;
-        const struct late l = coming(m, i);
-        if (comes) drop(m, &l);
-        m->of[i].state = WAITS;
+    for (int k = 0; k < 2; k++) {
+        const struct phase *p = &m->phase[k];
+        for (int i = 0; p->is.tree && i < p->is.plan->n; i++) {
+            const struct transfer *x = &p->is.plan->all[i];
+            if (x->from != host || x->to != m->self || p->move[i].state != ON_ITS_WAY) continue;
+            board_drop(p->is.sums[x->bucket].board, m->step, m->owner, x->node, p->move[i].slot);
+            p->move[i].state = WAITS;
+            m->arriving--;
+        }
     }
 }
 
-tri_status mover_take(struct mover *m, const struct link_event *e, bool *published) {
-    *published = false;
+void mover_stop(struct mover *m) {
+    for (int host = 0; host < m->hosts; host++) lose(m, host);
+    for (int k = 0; k < 2; k++) m->phase[k].is = (struct mover_phase){0};
+    m->fresh = true;
+}
+
+bool mover_take(struct mover *m, const struct link_event *e) {
     if (e->what == LINK_SENT) {
-        sent(m, e);
-    } else if (e->what == LINK_ARRIVED && e->header.kind == LINK_SUM) {
-        arrived(m, e);
-        *published = true;
-        return mover_send(m); /* some may be sent on */
-    } else if (e->what == LINK_ENDED) {
-        mover_lose(m, e->host);
-    } else if (e->what == LINK_JOINED) {
-        m->joined[e->host] = true;
-        return mover_send(m);
+        ((struct move *)e->token)->state = OVER;
+        m->lent[e->host]--;
     }
-    return TRI_OK;
+    if (e->what == LINK_JOINED) m->joined[e->host] = true;
+    if (e->what == LINK_ENDED) lose(m, e->host);
+    if (e->what != LINK_ARRIVED || e->header.kind != LINK_SUM) return false;
+    arrived(m, e);
+    return true;
 }
 
-bool mover_has_all(const struct mover *m) { return !m->to_come; }
-bool mover_is_over(const struct mover *m) {
-    int borrowed = 0;
-    for (int host = 0; host < m->place.plan->hosts; host++) borrowed += m->borrowed[host];
-    return !m->to_come && !m->to_send && !borrowed;
+bool mover_has_all(struct mover *m) {
+    for (int k = 0; k < 2; k++) {
+        struct phase *p = &m->phase[k];
+        for (; p->has < operands(&p->is); p->has++)
+            if (!has_operand(&p->is, m->step, p->has)) return false;
+    }
+    return true;
+}
+
+uint32_t mover_report(const struct mover_step *s, uint8_t *has) {
+    uint32_t n = 0;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < operands(&s->phase[k]); i++, n++)
+            if (has && has_operand(&s->phase[k], s->step, i))
+                has[n / 8] |= (uint8_t)(1u << n % 8);
+    return n;
 }

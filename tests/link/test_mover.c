@@ -33,7 +33,8 @@ struct host {
     struct board board[BUCKETS];
     claim_word words[BUCKETS][NODES], slot_words[BUCKETS][SLOTS];
     float *slots[BUCKETS];
-    struct mover_bucket bucket[BUCKETS];
+    struct view_sums sums[BUCKETS];
+    _Atomic uint8_t mine[LANES];
     struct worker worker[THREADS];
     uint32_t step;
 };
@@ -41,7 +42,7 @@ struct host {
 static struct bed b;
 static struct host host[HOSTS];
 static struct lane_tree tree;
-static struct transfers plan;
+static struct transfers plan, rest; /* rest: of a step that has begun anew */
 static int begin[HOSTS + 1];
 static uint64_t drawn;
 
@@ -125,9 +126,7 @@ static void *where(void *user, int from, const struct link_header *h) {
 
 static void make_mover(const struct link_row *row, int i) {
     struct host *h = &host[i];
-    const struct mover_place place = {.self = i, .owner = FERRY, .tree = &tree, .plan = &plan,
-                                      .begin = begin, .bucket = h->bucket};
-    assert_int_equal(mover_open(&place, &h->mover), TRI_OK);
+    assert_int_equal(mover_open(i, b.hosts, FERRY, &h->mover), TRI_OK);
     struct link_options o = bed_options(&b, i);
     o.where = where;
     o.user = h;
@@ -143,13 +142,23 @@ static void make_host(const struct link_row *row, int i) {
         const struct board_words words = {h->words[k], h->slot_words[k], NODES, SLOTS};
         board_bind(&h->board[k], &tree, &words, 0, THREADS);
         h->board[k].keeps = plan.is_operand;
+        h->board[k].mine = h->mine;
         h->slots[k] = malloc(SLOTS * numbers[k] * sizeof(float));
-        h->bucket[k] = (struct mover_bucket){&h->board[k], (char *)h->slots[k],
-                                             numbers[k] * sizeof(float),
-                                             numbers[k] * sizeof(float)};
+        h->sums[k] = (struct view_sums){&h->board[k], (char *)h->slots[k],
+                                        numbers[k] * sizeof(float), numbers[k] * sizeof(float)};
     }
+    for (int lane = begin[i]; lane < begin[i + 1]; lane++) atomic_store(&h->mine[lane], 1);
     for (int t = 0; t < THREADS; t++) h->worker[t].node = -1;
     make_mover(row, i);
+}
+
+static struct mover_step step_of(struct host *h, const struct transfers *t) {
+    return (struct mover_step){b.epoch, h->step, {{0}, {&tree, t, h->sums}}};
+}
+
+static void begin_step(struct host *h, const struct transfers *t) {
+    const struct mover_step s = step_of(h, t);
+    assert_int_equal(mover_begin(h->mover, &s), TRI_OK);
 }
 
 /* The movers learn of it by events. */
@@ -197,6 +206,7 @@ static void over(void) {
         host[i] = (struct host){0};
     }
     transfers_free(&plan);
+    transfers_free(&rest);
     lane_tree_free(&tree);
 }
 
@@ -226,16 +236,44 @@ static void check(struct host *h) {
 /* Returns whether there was an event. */
 static bool pump(int i) {
     struct link_event e;
-    bool published;
     assert_int_equal(link_next(b.l[i], &e), TRI_OK);
     if (e.what == LINK_ENDED) fail_msg("host %d: %s", i, e.why);
-    assert_int_equal(mover_take(host[i].mover, &e, &published), TRI_OK);
+    mover_take(host[i].mover, &e);
+    assert_int_equal(mover_send(host[i].mover), TRI_OK);
     return e.what != LINK_NOTHING;
 }
 
-/* The one that moves sums dies, perhaps when it has published one and not ended those below. The
- * others, and a new one, go on in a new epoch. */
-static void die(const struct link_row *row, int hosts, int x, bool half_done) {
+/* All end their sessions, tell what they have, and go on with what is left. */
+static void begin_anew(int hosts) {
+    static const int weight[HOSTS] = {1, 1, 1, 1};
+    static const bool alive[HOSTS] = {true, true, true, true};
+    const int n = buckets * plan.n_operands;
+    uint8_t *has = calloc((size_t)(hosts * n) + 1, 1), *bits = calloc((size_t)n + 1, 1);
+    b.epoch++;
+    for (int x = 0; x < hosts; x++) {
+        for (int y = 0; y < hosts; y++)
+            if (y != x) link_end(b.l[x], y);
+        mover_stop(host[x].mover);
+        memset(bits, 0, (size_t)n);
+        const struct mover_step s = step_of(&host[x], &plan);
+        assert_int_equal(mover_report(&s, bits), n);
+        for (int i = 0; i < n; i++) has[x * n + i] = bits[i / 8] >> i % 8 & 1;
+    }
+    const struct transfer_share share = {.hosts = hosts, .begin = begin, .buckets = buckets,
+                                         .alive = alive, .weight = weight, .has = has};
+    transfers_free(&rest);
+    assert_int_equal(transfers_make(&tree, &share, &rest), TRI_OK);
+    assert_int_equal(transfers_check(&tree, &share, &rest), TRI_OK);
+    free(has);
+    free(bits);
+    for (int x = 0; x < hosts; x++) {
+        begin_step(&host[x], &rest);
+        for (int y = 0; y < x; y++) join(x, y);
+    }
+}
+
+/* The one that moves sums dies, perhaps when it has published one and not ended those below. */
+static void die(const struct link_row *row, int x, bool half_done) {
     struct host *h = &host[x];
     const struct transfer *some = &plan.all[half_done ? draw(plan.n) : 0];
     struct board *d = &h->board[some->bucket];
@@ -249,30 +287,18 @@ static void die(const struct link_row *row, int hosts, int x, bool half_done) {
     mover_close(h->mover);
     for (int k = 0; k < buckets; k++) board_recover(&h->board[k], h->step, FERRY);
     make_mover(row, x);
-    for (int k = 0; k < hosts; k++) {
-        if (k != x) link_end(b.l[k], x);
-        if (k != x) mover_lose(host[k].mover, x);
-        assert_int_equal(mover_begin(host[k].mover, b.epoch, host[k].step), TRI_OK);
-    }
-    for (int k = 0; k < hosts; k++)
-        if (k != x) join(x, k);
 }
 
-/* If all hosts are at one step, they begin it anew; of two, the session may have been cut. What is
- * on its way, and what the link is writing into a slot, is of the old epoch then. */
+/* If all hosts are at one step, they begin it anew; one of them may have another mover. */
 static void change_epoch(const struct link_row *row, int hosts, uint32_t steps) {
     for (int k = 0; k < hosts; k++)
         if (host[k].step != host[0].step || host[k].step > steps) return;
-    b.epoch++;
-    int x = draw(hosts), y = draw(hosts);
-    if (!draw(2)) return die(row, hosts, x, draw(2));
-    for (int k = 0; k < 2 && x != y; k++) {
-        link_end(b.l[k ? y : x], k ? x : y);
-        mover_lose(host[k ? y : x].mover, k ? x : y);
-    }
-    for (int k = 0; k < hosts; k++)
-        assert_int_equal(mover_begin(host[k].mover, b.epoch, host[k].step), TRI_OK);
-    if (x != y) join(x > y ? x : y, x > y ? y : x);
+    if (!draw(2)) die(row, draw(hosts), draw(2));
+    begin_anew(hosts);
+}
+
+static bool is_over(struct host *h) {
+    return is_complete(h) && mover_has_all(h->mover) && mover_has_sent(h->mover);
 }
 
 /* Hosts go at different speeds, up to a step apart. epochs: steps may begin anew. */
@@ -280,8 +306,7 @@ static void run(const struct link_row *row, int hosts, int lanes, int levels, ui
                 bool epochs) {
     int done = 0;
     make(row, hosts, lanes, levels);
-    for (int i = 0; i < hosts; i++)
-        assert_int_equal(mover_begin(host[i].mover, b.epoch, ++host[i].step), TRI_OK);
+    for (int i = 0; i < hosts; i++) host[i].step++, begin_step(&host[i], &plan);
     for (double late = base_seconds() + 20; done < hosts; assert_true(base_seconds() < late)) {
         int i = draw(hosts), most = 1 + draw(4);
         struct host *h = &host[i];
@@ -290,12 +315,10 @@ static void run(const struct link_row *row, int hosts, int lanes, int levels, ui
             if (h->step <= steps) work(h, draw(THREADS));
         if (draw(2)) assert_int_equal(mover_send(h->mover), TRI_OK);
         for (int k = 0; k < most; k++) pump(i);
-        if (h->step > steps || !is_complete(h) || !mover_has_all(h->mover) ||
-            !mover_is_over(h->mover))
-            continue;
+        if (h->step > steps || !is_over(h)) continue;
         check(h);
         if (h->step == steps) h->step++, done++;
-        else assert_int_equal(mover_begin(h->mover, b.epoch, ++h->step), TRI_OK);
+        else h->step++, begin_step(h, &plan);
     }
     over();
 }
@@ -348,8 +371,7 @@ static void one_order(bool dies) {
     bool died = false;
     make(&link_local, 2, 2, 0);
     world_by_itself(b.world, false);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(mover_begin(host[i].mover, 0, ++host[i].step), TRI_OK);
+    for (int i = 0; i < 2; i++) host[i].step++, begin_step(&host[i], &plan);
     settle(2);
     for (;;) {
         int can_work[2], n = 0, moves = world_moves(b.world);
@@ -365,13 +387,13 @@ static void one_order(bool dies) {
         } else {
             dies = false;
             died = true;
-            b.epoch++;
-            die(&link_local, 2, 1, false);
+            die(&link_local, 1, false);
+            begin_anew(2);
         }
         settle(2);
     }
     for (int i = 0; i < 2; i++) { /* nobody waits for anything */
-        assert_true(is_complete(&host[i]) && mover_is_over(host[i].mover));
+        assert_true(is_over(&host[i]));
         check(&host[i]);
     }
     over();

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a model checker of ferries must see inside: hashes of what decides what comes next. */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include "base/base.h"
+
+struct ferry;
+struct mover;
+struct link;
+struct link_world;
+
+uint64_t model_of_ferry(const struct ferry *f, uint64_t seed);
+uint64_t model_of_mover(const struct mover *m, uint64_t seed);
+uint64_t model_of_world(const struct link_world *w, uint64_t seed);
+
+/* A rule that ferries do not keep: what belongs to an old epoch ends with it. */
+extern bool model_keeps_sessions;
+void model_end(struct link *l, int host);
+tri_status model_peer(struct link *l, int host, uint32_t epoch, const char *address);
+
+#define ADD(h, x) ((h) = base_hash(&(x), sizeof(x), (h)))
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Ferries as processes of their own, joined over TCP. The test is their agents, their coordinator
+ * and their workers. Whatever dies or joins, all that live end with the values of one host. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "link/hosts.h"
+
+static struct agent {
+    int socket;
+    pid_t ferry;
+    bool alive;  /* the host */
+    bool works;  /* its threads do */
+    char address[HOSTS_ADDRESS];
+    bool has_report;
+    struct host_message report;
+    int lost; /* the host of the last LOST of this epoch; -1: none */
+    char told[HOST_TEXT];
+} agent[MOST];
+static struct host host[MOST];
+static struct shape shape;
+static uint32_t epoch;
+static int teller; /* of the epoch */
+static uint64_t drawn;
+
+/* Of a case that draws what happens. */
+static int rounds(int few) { return getenv("SLOW") ? 200 : few; }
+
+static int draw(int n) { return (int)(random_u32(17, 0, drawn++) % (uint32_t)n); }
+
+/* ---- messages ---- */
+
+static void say(int i, const struct host_message *m) {
+    struct text t = {0};
+    assert_int_equal(host_message_put(m, &t), TRI_OK);
+    assert_int_equal(send(agent[i].socket, t.data, t.size, MSG_NOSIGNAL), t.size);
+    text_free(&t);
+}
+
+/* False: there is none now. */
+static bool hear(int i) {
+    static char bytes[1 << 20];
+    struct agent *a = &agent[i];
+    const ssize_t n = recv(a->socket, bytes, sizeof bytes, MSG_DONTWAIT);
+    struct host_message m;
+    if (n <= 0) return false;
+    assert_int_equal(host_message_get(bytes, (size_t)n, &m), TRI_OK);
+    if (m.kind == HOST_ADDRESS) snprintf(a->address, sizeof a->address, "%s", m.address);
+    if (m.kind == HOST_TOLD) snprintf(a->told, sizeof a->told, "%s", m.text);
+    if (m.kind == HOST_LOST && m.epoch == epoch) a->lost = m.host;
+    if (m.kind == HOST_REPORT && m.epoch == epoch) {
+        assert_false(a->has_report);
+        a->has_report = true;
+        a->report = m;
+    } else {
+        host_message_free(&m);
+    }
+    return true;
+}
+
+static void forget_reports(void) {
+    for (int i = 0; i < MOST; i++) {
+        if (agent[i].has_report) host_message_free(&agent[i].report);
+        agent[i].has_report = false;
+        agent[i].lost = -1;
+    }
+}
+
+/* ---- time ---- */
+
+/* One turn of everything that the test plays. */
+static void turn(void) {
+    bool did = false;
+    for (int i = 0; i < shape.hosts; i++) {
+        if (!agent[i].alive) continue;
+        if (agent[i].works && draw(4)) did |= host_work(&host[i]);
+        while (agent[i].ferry && hear(i)) did = true;
+    }
+    if (!did) usleep(50);
+}
+
+static void fail_late(const char *what) {
+    for (int i = 0; i < shape.hosts; i++) {
+        const struct crew_course *c = &host[i].head->course;
+        const struct crew_hosts *h = &host[i].head->hosts;
+        print_message("host %d: opened %d, committed %d, offered %d, over %d, at %d, told: %s\n", i,
+                      (int)c->opened, (int)c->committed, (int)h->offered, (int)h->over,
+                      host[i].at, agent[i].told);
+    }
+    fail_msg("%s: not in 20 s", what);
+}
+
+#define UNTIL(condition) \
+    for (double late = base_seconds() + 20; !(condition); turn()) \
+        if (base_seconds() > late) fail_late(#condition)
+
+static void turns(int n) {
+    while (n-- > 0) turn();
+}
+
+/* ---- hosts ---- */
+
+static void start_ferry(int i) {
+    int pair[2];
+    struct agent *a = &agent[i];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    a->ferry = fork();
+    assert_true(a->ferry >= 0);
+    if (!a->ferry) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int k = 0; k < MOST; k++)
+            if (agent[k].socket > 0) close(agent[k].socket);
+        close(pair[0]);
+        _exit(ferry_run(host[i].fd, pair[1]));
+    }
+    close(pair[1]);
+    a->socket = pair[0];
+    *a->address = 0;
+    struct host_message m = {.kind = HOST_START, .host = i, .hosts = shape.hosts, .run = 7,
+                             .address = "127.0.0.1"};
+    memcpy(m.key, "0123456789abcdefghijklmnopqrstu", HOST_BYTES);
+    say(i, &m);
+    UNTIL(*a->address);
+}
+
+/* Returns its exit status; -1: it was killed. */
+static int end_ferry(int i, bool kills) {
+    struct agent *a = &agent[i];
+    int status;
+    if (kills) kill(a->ferry, SIGKILL);
+    close(a->socket);
+    assert_int_equal(waitpid(a->ferry, &status, 0), a->ferry);
+    a->socket = 0;
+    a->ferry = 0;
+    view_recover(&host[i].view, host[i].head->course.opened, CREW_FERRY);
+    wait_wake_after_death(&host[i].head->event);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool has_state(int i) { return agent[i].alive && !lacks(&host[i]); }
+
+/* Those that join did not see the steps before. All have reported. */
+static void tell_openings(void) {
+    for (int i = 0; i < shape.hosts; i++)
+        for (int k = 0; agent[i].alive && !has_state(i) && k < shape.hosts; k++)
+            if (has_state(k)) host_learns(&host[i], &host[k], &agent[k].report.report);
+}
+
+/* HOLD, the reports, EPOCH. */
+static void change_epoch(void) {
+    struct host_message m = {.kind = HOST_HOLD, .epoch = ++epoch};
+    struct host_member member[MOST] = {{0}};
+    forget_reports();
+    for (int i = 0; i < shape.hosts; i++)
+        if (agent[i].alive) say(i, &m);
+    for (int i = 0; i < shape.hosts; i++)
+        if (agent[i].alive) UNTIL(agent[i].has_report);
+    for (int i = 0; !has_state(teller); i++) teller = i;
+    tell_openings();
+    turns(draw(10));
+    m = (struct host_message){.kind = HOST_EPOCH, .epoch = epoch, .teller = teller,
+                              .n_members = shape.hosts, .member = member};
+    for (int i = 0; i < shape.hosts; i++)
+        member[i] = (struct host_member){.alive = agent[i].alive, .weight = 1 + i % 2,
+                                         .address = agent[i].address,
+                                         .report = agent[i].report.report};
+    for (int i = 0; i < shape.hosts; i++) {
+        if (!agent[i].alive) continue;
+        say(i, &m);
+        turns(draw(3));
+    }
+}
+
+static void begin(const struct shape *s) {
+    shape = *s;
+    epoch = 0;
+    teller = 0;
+    memset(agent, 0, sizeof agent);
+    forget_reports();
+    for (int i = 0; i < s->hosts; i++) {
+        host_make(&host[i], &shape, i, false);
+        agent[i].alive = agent[i].works = true;
+        start_ferry(i);
+    }
+    change_epoch();
+}
+
+static void die(int i) {
+    end_ferry(i, true);
+    agent[i].alive = false;
+}
+
+/* A host that has died begins with an empty store. */
+static void come_back(int i) {
+    host_free(&host[i]);
+    host_make(&host[i], &shape, i, true);
+    agent[i].alive = agent[i].works = true;
+    start_ferry(i);
+}
+
+static bool all_are(bool (*is)(const struct host *h)) {
+    bool all = true;
+    for (int i = 0; i < shape.hosts; i++) all &= !agent[i].alive || is(&host[i]);
+    return all;
+}
+
+static void finish(void) {
+    UNTIL(all_are(host_is_done));
+    for (int i = 0; i < shape.hosts; i++) {
+        if (agent[i].alive) {
+            host_check(&host[i]);
+            assert_int_equal(end_ferry(i, false), 0);
+            if (strncmp(agent[i].told, "refused", 7)) assert_string_equal(agent[i].told, "");
+            for (int k = 0; k < i; k++)
+                for (uint64_t step = shape.base + 1; agent[k].alive && step <= shape.steps; step++)
+                    assert_true(host[i].opened[step].rate == host[k].opened[step].rate);
+        }
+        host_free(&host[i]);
+    }
+    forget_reports();
+}
+
+/* ---- cases ---- */
+
+static const struct shape shapes[] = {
+    {2, 8, 0, {3, 70000}, 12, 0, 0},
+    {3, 7, 0, {5, 900}, 12, 0, 0},
+    {4, 24, 1, {3, 64}, 8, 0, 0},
+    {4, 2, 0, {3, 64}, 8, 0, 0}, /* fewer lanes than hosts */
+    {1, 3, 0, {3, 64}, 8, 0, 0},
+    {2, 8, 2, {3, 64}, 30, 20, 0}, /* resumed after step 20 */
+};
+
+static void steps_go_through(void **state) {
+    (void)state;
+    for (int i = 0; i < (int)COUNT(shapes); i++) {
+        int computed = 0;
+        begin(&shapes[i]);
+        UNTIL(all_are(host_is_done));
+        for (int k = 0; k < shape.hosts; k++) computed += host[k].computed;
+        assert_int_equal(computed, shape.lanes * (int)(shape.steps - shape.base));
+        finish();
+    }
+}
+
+static uint64_t over_of(int i) { return atomic_load(&host[i].head->hosts.over); }
+
+/* Perhaps one more dies while the first is repaired. */
+static void a_host_dies(void **state) {
+    (void)state;
+    for (int round = 0, n = rounds(36); round < n; round++) {
+        begin(&shapes[1 + round % 2]);
+        const int times = 1 + round % 3 / 2;
+        for (int k = 0; k < times; k++) {
+            turns(draw(120));
+            const int dead = draw(shape.hosts), other = (dead + 1) % shape.hosts;
+            if (!agent[dead].alive) continue;
+            const bool known = agent[other].alive && over_of(other) > 0 && !k;
+            die(dead);
+            if (known) UNTIL(agent[other].lost == dead); /* their session had begun */
+            turns(draw(20));
+            change_epoch();
+        }
+        finish();
+    }
+}
+
+static void a_ferry_is_replaced(void **state) {
+    (void)state;
+    for (int round = 0, n = rounds(12); round < n; round++) {
+        begin(&shapes[round % 3]);
+        for (int k = 0; k < 3; k++) {
+            const int i = draw(shape.hosts);
+            turns(draw(100));
+            assert_int_equal(end_ferry(i, true), -1);
+            turns(draw(10));
+            start_ferry(i);
+            change_epoch();
+        }
+        finish();
+    }
+}
+
+/* Perhaps the one that joins, or another, dies meanwhile. */
+static void a_host_joins(void **state) {
+    (void)state;
+    static const struct shape joined[] = {
+        {2, 8, 0, {3, 700}, 40, 0, (9 << 20) / 4 + 5}, /* in several pieces */
+        {4, 24, 1, {3, 64}, 40, 0, (5 << 20) / 4},
+        {3, 2, 0, {3, 64}, 50, 20, 1 << 10}, /* fewer lanes than hosts; resumed after step 20 */
+    };
+    const int n = rounds(9);
+    int soon = 0;
+    for (int round = 0; round < n; round++) {
+        const struct shape *s = &joined[round % 3];
+        begin(s);
+        UNTIL(over_of(0) > s->base);
+        for (int k = 0; k < 3; k++) {
+            const int first = draw(s->hosts), second = draw(s->hosts);
+            const bool again = round % 4 == 3 && agent[second].alive;
+            int have = 0;
+            for (int i = 0; i < s->hosts; i++) have += has_state(i);
+            if (has_state(first) && have == 1) continue;
+            if (agent[first].alive) die(first);
+            turns(draw(20));
+            change_epoch();
+            turns(draw(200));
+            come_back(first);
+            change_epoch();
+            turns(draw(100));
+            soon += has_state(first);
+            if (!again || (have <= 2 && second != first)) continue;
+            die(second);
+            change_epoch();
+        }
+        for (int i = 0; i < s->hosts; i++)
+            if (agent[i].alive) UNTIL(has_state(i));
+        finish();
+    }
+    print_message("# %d have joined soon\n", soon);
+    assert_true(soon > n / 4);
+}
+
+/* A host without a lease falls silent, and goes on when it has one. */
+static void no_lease(void **state) {
+    (void)state;
+    begin(&(struct shape){2, 8, 0, {3, 64}, 60, 0, 0});
+    UNTIL(over_of(0) >= 3);
+    atomic_store(&host[1].head->hosts.lease, base_now() - 1);
+    for (double until = base_seconds() + 0.2; base_seconds() < until;) turn();
+    const uint64_t before = over_of(0);
+    assert_true(before < 60);
+    for (double until = base_seconds() + 0.2; base_seconds() < until;) turn();
+    assert_int_equal(over_of(0), before);
+    atomic_store(&host[1].head->hosts.lease, INT64_MAX);
+    crew_notify(host[1].head);
+    finish();
+}
+
+static double seconds_of(pid_t pid) {
+    clockid_t clock;
+    struct timespec t;
+    assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &t), 0);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* In the middle of a step: a host's threads do nothing. */
+static void an_idle_ferry_sleeps(void **state) {
+    (void)state;
+    begin(&shapes[0]);
+    UNTIL(over_of(0) >= 2);
+    agent[1].works = false;
+    for (double until = base_seconds() + 0.1; base_seconds() < until;) turn();
+    double used[2];
+    for (int i = 0; i < 2; i++) used[i] = seconds_of(agent[i].ferry);
+    usleep(1000000);
+    for (int i = 0; i < 2; i++) used[i] = seconds_of(agent[i].ferry) - used[i];
+    print_message("%.5f and %.5f s of processor time in 1 s\n", used[0], used[1]);
+    assert_true(used[0] < 0.002 && used[1] < 0.002);
+    agent[1].works = true;
+    finish();
+}
+
+/* What the agent says is checked, and what is wrong is told. */
+static void wrong_messages(void **state) {
+    (void)state;
+    const struct host_message again = {.kind = HOST_START, .hosts = 1, .run = 7};
+    const struct host_message beat = {.kind = HOST_BEAT};
+    struct host_member few = {.alive = true};
+    const struct host_message few_hosts = {.kind = HOST_EPOCH, .epoch = 1, .n_members = 1,
+                                           .member = &few};
+    const struct {
+        const struct host_message *m;
+        const char *told;
+    } wrong[] = {{&again, "a second START"},
+                 {&beat, "message BEAT is not for a ferry"},
+                 {&few_hosts, "an epoch of 1 hosts, not of 2 and this one"}};
+    for (int i = 0; i < (int)COUNT(wrong); i++) {
+        const struct host_message hold = {.kind = HOST_HOLD, .epoch = epoch = 1};
+        shape = shapes[0];
+        memset(agent, 0, sizeof agent);
+        host_make(&host[0], &shape, 0, false);
+        agent[0].alive = true;
+        start_ferry(0);
+        say(0, &hold);
+        UNTIL(agent[0].has_report);
+        assert_int_equal(agent[0].report.report.step, 0);
+        say(0, wrong[i].m);
+        UNTIL(*agent[0].told);
+        assert_string_equal(agent[0].told, wrong[i].told);
+        assert_int_equal(end_ferry(0, false), TRI_FAILED);
+        forget_reports();
+        host_free(&host[0]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_go_through),    cmocka_unit_test(a_host_dies),
+        cmocka_unit_test(a_ferry_is_replaced), cmocka_unit_test(a_host_joins),
+        cmocka_unit_test(no_lease),            cmocka_unit_test(an_idle_ferry_sleeps),
+        cmocka_unit_test(wrong_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
