@@ -94,6 +94,10 @@ static int by_item(const void *a, const void *b) {
     return x->opens != y->opens ? x->opens - y->opens : x->bucket - y->bucket;
 }
 
+bool buckets_is_last(const struct buckets *b, int bucket) {
+    return b->last[b->leg[bucket]] == bucket;
+}
+
 bool buckets_is_summed(const struct buckets *b, int bucket) {
     return leg_set_is_empty(&b->readers[bucket]);
 }

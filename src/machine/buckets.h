@@ -50,6 +50,7 @@ struct bucket_rule {
 tri_status buckets_make(const struct program *const *lane, const struct bucket_rule *rule,
                         struct buckets *out);
 bool buckets_is_summed(const struct buckets *b, int bucket);
+bool buckets_is_last(const struct buckets *b, int bucket); /* of its leg */
 /* When the program, which has the same results, touches the buckets. */
 tri_status buckets_events(const struct buckets *b, const struct program *lane,
                           struct bucket_events *out);

@@ -75,6 +75,8 @@ size_t machine_bytes(const struct machine *m, enum region_number r) {
     case REGION_SLOTS_OF_LANES: return tree_bytes(&m->tree[1]);
     case REGION_BOARD: return tree_board_bytes(&m->tree[0]);
     case REGION_BOARD_OF_LANES: return tree_board_bytes(&m->tree[1]);
+    case REGION_MINE: return m->hosts > 0 ? (size_t)m->lanes : 0;
+    case REGION_KEEPS: return m->hosts > 0 ? 2 * (size_t)m->lanes : 0; /* at most so many nodes */
     case REGION_PRE: return m->all_threads ? m->pre.memory.total : 0;
     case REGION_STEP: return m->all_threads ? m->step.memory.total : 0;
     case REGION_CARRIED: return m->carried_bytes;
@@ -435,11 +437,13 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
                           .lender = place->lender,
                           .previous = place->previous ? place->previous : place->lender,
                           .other_shape = place->other_shape, .all_threads = place->all_threads,
+                          .hosts = place->hosts, .weight = place->weight,
                           .auditors = place->auditors,
                           .processes = place->processes ? place->processes : 1, .compiled = true};
     m->options = *o;
     m->compilation = (struct compilation){.options = &m->options, .model = model,
                                           .all_threads = place->all_threads,
+                                          .hosts = place->hosts,
                                           .target = place->dev->kind->target};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
@@ -466,8 +470,12 @@ tri_status machine_allocate(struct machine *m, const tri_options *o) {
     }
     if (!status) status = take_regions(m);
     if (!status) status = allocate_arenas(m);
-    for (int k = 0; k < 2 && !status; k++)
+    for (int k = 0; k < 2 && !status; k++) {
         tree_bind(&m->tree[k], m->memory[REGION_SLOTS + k], m->memory[REGION_BOARD + k]);
+        if (m->hosts > 0)
+            tree_bind_hosts(&m->tree[k], m->memory[REGION_MINE],
+                            region_at(m->shared, m->base, REGION_KEEPS, k));
+    }
     if (!status) status = allocate_inputs(m);
     if (!status && !m->shared) machine_place_rows(m, m->memory[REGION_ROWS]);
     if (!status) place_carried(m);

@@ -126,6 +126,8 @@ struct machine {
     void *memory[REGIONS];                   /* null: it has none, as machine_bytes says */
     int auditors;        /* see struct machine_place */
     int all_threads;     /* see struct machine_place */
+    int hosts;           /* see struct machine_place */
+    const int *weight;   /* see struct machine_place */
     int processes;       /* see struct machine_place; at least 1 */
     size_t shared_bytes; /* of the store's file, without regions that have a line of their own */
     tri_graph *whole;
@@ -196,6 +198,8 @@ struct machine_place {
     const struct machine *previous; /* list of all executables that exist at the same time, for the
                                      * memory budget; null: the lender */
     int all_threads;                /* threads of all processes; 0: no other process takes part */
+    int hosts;                      /* that share the steps; 0: one */
+    const int *weight;              /* by host: see crew_size; borrowed */
     int processes;                  /* that have such an executable each; 0 means 1 */
     int auditors;                   /* threads of all processes that may audit lanes */
 };

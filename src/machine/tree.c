@@ -110,6 +110,7 @@ tri_status tree_make(const tri_graph *merge, const struct tree_place *place, str
                                  : base_no_memory("the tree");
     for (; !status && t->threads < place->threads; t->threads++)
         status = program_make(merge, place->dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
+    if (!status && place->hosts > 0) t->kept = tree_kept(&t->shape, place->hosts, place->weight);
     if (!status) status = divide(t, place);
     if (!status) status = tree_join(&t, 1);
     if (status) tree_free(t);
@@ -118,190 +119,7 @@ tri_status tree_make(const tri_graph *merge, const struct tree_place *place, str
 
 int tree_nodes(const struct tree *t) { return t->buckets.n * t->shape.n_nodes; }
 
-/* ---- slots, which buckets of similar sizes share ---- */
-
-/* A bucket of one of the trees that share slots, which is summed. */
-struct sized {
-    size_t bytes;
-    int tree, bucket;
-};
-
-static int largest_first(const void *a, const void *b) {
-    const struct sized *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-    return x->tree != y->tree ? x->tree - y->tree : x->bucket - y->bucket;
-}
-
-static bool is_last(const struct buckets *b, int bucket) {
-    return b->last[b->leg[bucket]] == bucket;
-}
-
-/* Slots that threads hold of so many buckets of a tree. last: one is the last of a leg, which is
- * open all the time. */
-static int held_of(const struct tree *t, int buckets, bool last) {
-    int most = t->most_open - !last, open = buckets < most ? buckets : most;
-    return board_held(&t->shape, t->all_threads, open, last && t->buckets.legs == 1) +
-           (t->audits > 0);
-}
-
-static int larger(int a, int b) { return a > b ? a : b; }
-
-static bool same_legs(const struct buckets *b, int bucket, const struct tree_class *c) {
-    return b->leg[bucket] == c->leg && !memcmp(&b->readers[bucket], &c->readers, sizeof c->readers);
-}
-
-/* The cheapest division of the buckets, the largest first, into classes: begin[i] is where the
- * class of the buckets before i begins, slots[i] how many it has. Threads may still hold slots of a
- * step of another shape. */
-static void cheapest(struct tree *const *t, const struct sized *s, int n, const int *waiting,
-                     double *cost, int *begin, int *slots) {
-    for (int end = 1; end <= n; end++) {
-        int count[CREW_MOST_SHAPES] = {0}, wait = 0, held = 0;
-        bool last[CREW_MOST_SHAPES] = {false};
-        cost[end] = -1;
-        for (int i = end; i-- > 0;) {
-            int k = s[i].tree;
-            wait = larger(wait, ++count[k] * waiting[k]);
-            last[k] |= is_last(&t[k]->buckets, s[i].bucket);
-            held = larger(held, held_of(t[k], count[k], last[k]));
-            double c = cost[i] + (double)s[i].bytes * (wait + held);
-            if (cost[end] >= 0 && c >= cost[end]) continue;
-            cost[end] = c;
-            begin[end] = i;
-            slots[end] = wait + held;
-        }
-    }
-}
-
-static int make_classes(struct tree *const *t, const struct sized *s, int n, const int *begin,
-                        const int *slots, struct tree_class *class) {
-    int classes = 0, first = 0;
-    size_t offset = 0;
-    for (int end = n; end > 0; end = begin[end], classes++) {
-        for (int i = begin[end]; i < end; i++) t[s[i].tree]->bucket[s[i].bucket].class = classes;
-        class[classes] = (struct tree_class){.bytes = memory_round(s[begin[end]].bytes),
-                                             .offset = offset, .n_slots = slots[end],
-                                             .first = first};
-        offset += class[classes].bytes * (size_t)slots[end];
-        first += slots[end];
-    }
-    return classes;
-}
-
-static size_t bytes_of(const struct tree_class *c) {
-    return c->bytes * (size_t)(c->n_slots + c->audits);
-}
-
-/* Buckets that are handed from leg to leg: those of the same legs in all trees are one class.
- * Returns how many classes there are then. */
-static int add_handed(struct tree *const *t, int n_trees, struct tree_class *class, int n) {
-    for (int first = n, i = 0; i < n_trees; i++)
-        for (int b = 0; b < t[i]->buckets.n; b++) {
-            const struct tree_bucket *one = &t[i]->bucket[b];
-            if (buckets_is_summed(&t[i]->buckets, b)) continue;
-            int k = first;
-            while (k < n && !same_legs(&t[i]->buckets, b, &class[k])) k++;
-            if (k == n)
-                class[n++] = (struct tree_class){.leg = t[i]->buckets.leg[b],
-                                                 .audits = t[i]->audits,
-                                                 .readers = t[i]->buckets.readers[b]};
-            size_t bytes = memory_round(one->bytes);
-            if (class[k].bytes < bytes) class[k].bytes = bytes;
-            if (class[k].n_slots < one->kept) class[k].n_slots = one->kept;
-            t[i]->bucket[b].class = k;
-        }
-    for (int k = 1; k < n; k++) {
-        class[k].offset = class[k - 1].offset + bytes_of(&class[k - 1]);
-        class[k].first = class[k - 1].first + class[k - 1].n_slots;
-    }
-    return n;
-}
-
-static tri_status share(struct tree *const *t, int n_trees, struct sized *s, int n, int all) {
-    int waiting[CREW_MOST_SHAPES];
-    double *cost = calloc((size_t)n + 1, sizeof *cost);
-    int *begin = calloc((size_t)n + 1, sizeof *begin);
-    int *slots = calloc((size_t)n + 1, sizeof *slots);
-    struct tree_class *class = calloc((size_t)all, sizeof *class);
-    bool ok = cost && begin && slots && class;
-    CHECK(n_trees <= CREW_MOST_SHAPES);
-    for (int i = 0; i < n_trees; i++)
-        if (t[i]->buckets.n) waiting[i] = board_waiting(&t[i]->shape, t[i]->all_threads);
-    if (ok) qsort(s, (size_t)n, sizeof *s, largest_first);
-    if (ok) cheapest(t, s, n, waiting, cost, begin, slots);
-    int classes = ok ? make_classes(t, s, n, begin, slots, class) : 0;
-    if (ok) classes = add_handed(t, n_trees, class, classes);
-    for (int i = 0; i < n_trees && ok; i++) {
-        free(t[i]->class);
-        t[i]->class = calloc((size_t)classes, sizeof *class);
-        ok = t[i]->class;
-        if (ok) memcpy(t[i]->class, class, (size_t)classes * sizeof *class);
-        t[i]->n_classes = classes;
-    }
-    free(cost);
-    free(begin);
-    free(slots);
-    free(class);
-    return ok ? TRI_OK : base_no_memory("the tree");
-}
-
-static int slots_of(const struct tree *t) {
-    const struct tree_class *last = &t->class[t->n_classes - 1];
-    return last->first + last->n_slots;
-}
-
-tri_status tree_join(struct tree *const *t, int n) {
-    int nodes = 0, all = 0;
-    for (int i = 0; i < n; i++) {
-        t[i]->first = nodes;
-        nodes += tree_nodes(t[i]);
-        all += t[i]->buckets.n;
-    }
-    struct sized *s = calloc((size_t)all, sizeof *s), *to = s;
-    if (!s) return base_no_memory("the tree");
-    for (int i = 0; i < n; i++)
-        for (int b = 0; b < t[i]->buckets.n; b++)
-            if (buckets_is_summed(&t[i]->buckets, b))
-                *to++ = (struct sized){t[i]->bucket[b].bytes, i, b};
-    tri_status status = share(t, n, s, (int)(to - s), all);
-    free(s);
-    for (int i = 0; i < n && !status; i++) {
-        t[i]->nodes = nodes;
-        tree_bind(t[i], NULL, NULL);
-    }
-    if (!status && (nodes > CLAIM_MOST_VALUE || slots_of(*t) > CLAIM_MOST_VALUE))
-        return base_fail(TRI_USAGE, "%d lanes in %d buckets are too many for steps of %d shape(s); "
-                         "use fewer --lanes, or fewer buckets", t[0]->shape.lanes,
-                         t[0]->buckets.n, n);
-    return status;
-}
-
-size_t tree_bytes(const struct tree *t) {
-    if (!t->n_classes) return 0;
-    const struct tree_class *last = &t->class[t->n_classes - 1];
-    return last->offset + bytes_of(last);
-}
-
-/* In the end each bucket has its tops, all at the same time. */
-size_t tree_top_bytes(const struct tree *t) {
-    size_t bytes = 0;
-    for (int b = 0; b < t->buckets.n; b++)
-        if (buckets_is_summed(&t->buckets, b))
-            bytes += memory_round(t->bucket[b].bytes) * (size_t)t->shape.n_tops;
-    return bytes;
-}
-
-size_t tree_handed_bytes(const struct tree *t) {
-    size_t bytes = 0;
-    for (int i = 0; i < t->n_classes; i++)
-        if (!leg_set_is_empty(&t->class[i].readers))
-            bytes += bytes_of(&t->class[i]);
-    return bytes;
-}
-
-size_t tree_board_bytes(const struct tree *t) {
-    return t->n_classes ? sizeof(claim_word) * ((size_t)t->nodes + (size_t)slots_of(t)) : 0;
-}
+/* ---- binding to memory ---- */
 
 /* The words of a class's slots. */
 static struct board_words words_of(const struct tree *t, int class, claim_word *words) {
@@ -312,8 +130,11 @@ static struct board_words words_of(const struct tree *t, int class, claim_word *
 
 struct crew_board tree_words(const struct tree *t, int bucket) {
     const struct tree_class *c = &t->class[t->bucket[bucket].class];
-    return (struct crew_board){t->first + bucket * t->shape.n_nodes, c->first, c->n_slots,
-                               is_last(&t->buckets, bucket) ? t->buckets.leg[bucket] : -1};
+    return (struct crew_board){
+        .first = t->first + bucket * t->shape.n_nodes, .slot = c->first, .slots = c->n_slots,
+        .leg = buckets_is_last(&t->buckets, bucket) ? t->buckets.leg[bucket] : -1,
+        .summed = buckets_is_summed(&t->buckets, bucket), .at = c->offset, .stride = c->bytes,
+        .bytes = t->bucket[bucket].bytes};
 }
 
 void tree_bind(struct tree *t, void *slots, void *words) {
@@ -389,6 +210,11 @@ static void merge(struct tree *t, const struct tree_thread *h, int bucket, char 
     }
 }
 
+/* Sums for other hosts can be sent now. */
+static void tell(const struct tree *t, const struct board *b, int node) {
+    if (t->tells && b->keeps && b->keeps[node]) wait_wake(t->tells);
+}
+
 /* Makes the sum of a node that the thread has claimed, if it is not -1, and the sums above it that
  * are possible then. */
 static void make_sums(struct tree *t, const struct tree_thread *h, int bucket, int node,
@@ -400,6 +226,7 @@ static void make_sums(struct tree *t, const struct tree_thread *h, int bucket, i
         int slot = board_take(b, h->step, h->thread, node);
         merge(t, h, bucket, side, slot_at(t, bucket, slot), step);
         if (!board_publish(b, h->step, h->thread, node, slot)) return;
+        tell(t, b, node);
     }
 }
 
@@ -435,7 +262,7 @@ bool tree_complete(struct tree *t, uint32_t step, int *failed, int *leg) {
         if (!buckets_is_summed(&t->buckets, b)) continue;
         bool done = board_complete(&t->bucket[b].board, step, &lane);
         all &= done;
-        if (!is_last(&t->buckets, b)) continue; /* the last knows what failed */
+        if (!buckets_is_last(&t->buckets, b)) continue; /* the last knows what failed */
         over &= done || lane >= 0;
         if (lane >= 0 && (first < 0 || lane < first)) first = lane;
     }
@@ -512,6 +339,7 @@ static bool close_bucket(struct tree_lane *l, int bucket, bool sum) {
     int slot = number_of(t, bucket, *held(l, bucket));
     *held(l, bucket) = NULL;
     if (!board_publish(b, l->who.step, l->who.thread, l->lane, slot)) return false;
+    tell(t, b, l->lane);
     if (sum && summed)
         make_sums(t, &l->who, bucket, board_meet(b, l->who.step, l->who.thread, l->lane), l->step);
     return true;

@@ -13,6 +13,7 @@
 #ifndef MACHINE_TREE_H
 #define MACHINE_TREE_H
 
+#include "base/wait.h"
 #include "crew/board.h"
 #include "machine/buckets.h"
 #include "plan/pipeline.h"
@@ -41,6 +42,8 @@ struct tree {
     int threads;
     int all_threads; /* of all processes, that compute lanes */
     int audits;      /* threads that may compute again what is done; 0: none do */
+    int kept;        /* slots of a bucket for sums that are kept for other hosts */
+    wait_queue *tells; /* woken when such a sum is published; nullable */
     claim_word *audit; /* by leg, audit_lanes words each: audits that legs' inputs wait for */
     int audit_lanes;
     bool repeats;    /* a leg may be computed twice */
@@ -66,6 +69,8 @@ struct tree_place {
     int threads;     /* of this process, that use the tree at the same time */
     int all_threads; /* of all processes, that compute lanes */
     int audits;      /* threads that may compute again what is done; 0: none do */
+    int hosts;       /* that share the steps; 0: one */
+    const int *weight; /* by host: see crew_size */
     bool repeats;    /* a leg may be computed twice, if its thread is late with it */
     const struct program *lane[2]; /* the phase's programs, by size of a lane; null: none */
     const struct pipeline *pipeline; /* of the legs; null: there is one leg */
@@ -78,10 +83,17 @@ tri_status tree_make(const tri_graph *merge, const struct tree_place *place, str
 tri_status tree_join(struct tree *const *t, int n);
 size_t tree_bytes(const struct tree *t);       /* of all slots */
 size_t tree_top_bytes(const struct tree *t);   /* of the slots that every step uses at least */
+/* Of the sums that are kept until all hosts have them, while all take part; 0: memory ran out. */
+size_t tree_kept_bytes(const struct tree *t, int hosts, const int *weight);
 size_t tree_handed_bytes(const struct tree *t); /* of those that are handed from leg to leg */
 size_t tree_board_bytes(const struct tree *t); /* of the words of all boards */
 int tree_nodes(const struct tree *t);          /* of all buckets of this shape */
 void tree_bind(struct tree *t, void *slots, void *words);
+/* With several hosts: see struct board; shared. */
+void tree_bind_hosts(struct tree *t, const _Atomic uint8_t *mine, const uint8_t *keeps);
+/* How many slots of a bucket suffice beside those that suffice on one host, whichever of the hosts
+ * take part. */
+int tree_kept(const struct lane_tree *shape, int hosts, const int *weight);
 /* Where the words of a bucket's board are. */
 struct crew_board tree_words(const struct tree *t, int bucket);
 void tree_free(struct tree *t);

@@ -74,9 +74,11 @@ tri_status machine_make_tree(struct machine *m, int k) {
         .dev = m->dev, .lanes = m->lanes, .levels = k ? m->compilation.levels : 0,
         .threads = m->n_threads, .all_threads = claimers, .audits = m->auditors,
         /* Threads of one process take slots from each other as late workers do. */
+        .hosts = m->hosts, .weight = m->weight,
         .repeats = m->all_threads > 0 || (k && m->compilation.stages && claimers > 1),
         .pipeline = &m->pipeline, .times = &m->times,
-        .rule = {.bytes = level < 2           ? SIZE_MAX / 2
+        /* With several hosts sums leave while a lane is still computed. */
+        .rule = {.bytes = level < 2 && m->hosts < 1 ? SIZE_MAX / 2
                           : m->options.bucket ? (size_t)m->options.bucket
                                               : (size_t)option_usual_count("--bucket"),
                  .from = k ? finite_items(m, all) : 0}};

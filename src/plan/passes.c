@@ -215,8 +215,10 @@ static tri_status pass_conv(struct compilation *c) {
 
 /* Each tensor's split over the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
+    /* Alike on all hosts, whatever their workers. */
+    const int sides = c->hosts > 1 ? c->hosts : c->all_threads;
     c->levels = 1;
-    while (1 << c->levels < c->all_threads) c->levels++;
+    while (1 << c->levels < sides) c->levels++;
     tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
     bool apart = c->all_threads > 0 || c->strategies.mesh.n || c->stages;
     if (!status) status = cut_make(c->whole, c->lanes, apart, &c->cut);

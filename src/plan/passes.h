@@ -21,6 +21,7 @@ struct compilation {
     tri_graph *whole;    /* for this batch and these lanes */
     int64_t lanes;
     int all_threads;     /* of all processes that share the steps; 0: one process */
+    int hosts;           /* that share them; 0: one */
     int levels;          /* levels of the lane tree that "step" sums */
     struct lane_tree tree;
     struct cut cut;
