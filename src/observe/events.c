@@ -17,7 +17,7 @@
 
 #define MOST 8      /* at once */
 #define PATIENCE 10 /* seconds to wait before the last event and after it */
-#define VARIABLES 6
+#define VARIABLES 7
 
 extern char **environ;
 
@@ -112,7 +112,8 @@ static void *wait_for_command(void *arg) {
 /* ---- starting one ---- */
 
 static bool is_ours(const char *variable) {
-    static const char *const names[] = {"EVENT=", "OUT=", "STEP=", "WORKER=", "CODE=", "MESSAGE="};
+    static const char *const names[] = {"EVENT=", "OUT=", "STEP=", "WORKER=", "CODE=", "HOST=",
+                                        "MESSAGE="};
     if (strncmp(variable, "TRIREME_", 8)) return false;
     for (size_t i = 0; i < COUNT(names); i++)
         if (!strncmp(variable + 8, names[i], strlen(names[i]))) return true;
@@ -133,6 +134,7 @@ static char **make_environment(const struct events *e, const struct event *what,
     env[kept++] = arena_text(own, "TRIREME_MESSAGE=%s", what->message);
     if (e->out) env[kept++] = arena_text(own, "TRIREME_OUT=%s", e->out);
     if (what->worker >= 0) env[kept++] = arena_text(own, "TRIREME_WORKER=%d", what->worker);
+    if (what->host) env[kept++] = arena_text(own, "TRIREME_HOST=%s", what->host);
     if (what->code >= 0) env[kept++] = arena_text(own, "TRIREME_CODE=%d", what->code);
     return own->failed ? NULL : env;
 }

@@ -6,12 +6,17 @@
  *     TRIREME_EVENT    stall         a worker makes no progress, or all wait for each other
  *                      death         a worker has died
  *                      save-failure  a checkpoint could not be written
+ *                      host-lost     a host of the run takes no part any more
+ *                      host-joined   it takes part again
  *                      end           the run has ended
  *     TRIREME_OUT      the run's directory, absolute
  *     TRIREME_STEP     steps done
  *     TRIREME_WORKER   the worker, if the event concerns one
+ *     TRIREME_HOST     the host, if the event concerns one
  *     TRIREME_CODE     the exit code, for `end` only
- *     TRIREME_MESSAGE  the message that was printed, one line */
+ *     TRIREME_MESSAGE  the message that was printed, one line
+ *
+ * Of several hosts, the one that tells runs it for host-lost, host-joined and end. */
 #ifndef OBSERVE_EVENTS_H
 #define OBSERVE_EVENTS_H
 
@@ -22,6 +27,7 @@ struct event {
     int worker; /* -1: none */
     int64_t step;
     int code; /* -1: none */
+    const char *host; /* null: none */
 };
 
 struct events; /* null if there is no command; the functions below then do nothing */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "observe/tail.h"
@@ -78,6 +79,24 @@ static void lock(struct metrics *m) {
     if (!m->locked) m->locked = !flock(fileno(m->file), LOCK_EX | LOCK_NB);
 }
 
+#define DIES_WITHIN 1.0 /* seconds that a process with much memory may take to end */
+
+/* The writer before may still be dying, or be a host that has just lost its lease. Its last line
+ * must be there before more is written. */
+static void wait_for_lock(struct metrics *m) {
+    const double until = base_seconds() + DIES_WITHIN;
+    while (lock(m), !m->locked && base_seconds() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (!m->locked)
+        fprintf(stderr, "trireme: %s is still locked by the process that wrote it before; it goes "
+                "on nevertheless\n", m->path);
+}
+
+void metrics_yield(struct metrics *m) {
+    if (m->locked) flock(fileno(m->file), LOCK_UN);
+    m->locked = false;
+}
+
 static tri_status name_file(struct metrics *m, const char *directory) {
     struct text path = {0};
     text_add(&path, "%s/metrics.jsonl", directory);
@@ -120,7 +139,7 @@ static tri_status reopen_file(struct metrics *m, char *directory) {
     if (!status) status = make_directories(directory);
     if (!status) status = open_stream(m, O_RDWR | O_APPEND, "a+");
     if (status) return status;
-    lock(m);
+    wait_for_lock(m);
     status = tail_mend(fileno(m->file), &last);
     read_last(m, last);
     free(last);

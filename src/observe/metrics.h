@@ -58,6 +58,8 @@ tri_status metrics_open(struct metrics *m, const char *directory, int n, const c
                         FILE *tell);
 /* Continues the file of the same run after its writer has died. */
 tri_status metrics_resume(struct metrics *m, const char *directory, int n, const char *const *name);
+/* Lets another process have the file's lock, until the next line. */
+void metrics_yield(struct metrics *m);
 /* From now on lines have "workers", whose numbers are below w.most. */
 tri_status metrics_watch(struct metrics *m, struct metrics_workers w);
 /* After a failure, which metrics_close returns, nothing more is written; the run continues. */

@@ -36,7 +36,7 @@ static void environment_of_commands(void **state) {
     setenv("TRIREME_WORKER", "stale", 1);
     setenv("TRIREME_CODE", "stale", 1);
     snprintf(command, sizeof command, "cd && env | grep ^TRIREME_ | LC_ALL=C sort >%s", at("said"));
-    run(command, &(struct event){"death", "it's \"gone\" $HOME", 3, 17, -1});
+    run(command, &(struct event){"death", "it's \"gone\" $HOME", 3, 17, -1, NULL});
     char *data;
     size_t n;
     assert_int_equal(base_read_file(at("said"), &data, &n), TRI_OK);
@@ -47,8 +47,10 @@ static void environment_of_commands(void **state) {
              directory);
     assert_string_equal(data, expected);
     free(data);
-    run(command, &(struct event){"end", "done", -1, 20, 3});
+    run(command, &(struct event){"end", "done", -1, 20, 3, NULL});
     assert_true(says("said", "TRIREME_CODE=3\n") && !says("said", "WORKER"));
+    run(command, &(struct event){"host-lost", "it went", -1, 20, -1, "h1"});
+    assert_true(says("said", "TRIREME_HOST=h1\n") && !says("said", "CODE"));
     unsetenv("TRIREME_WORKER");
     unsetenv("TRIREME_CODE");
     assert_false(says("log", "on-event"));
@@ -67,7 +69,7 @@ static void isolated_from_the_program(void **state) {
              "(ls /proc/self/fd | wc -l; readlink /proc/$$/fd/0; grep SigBlk /proc/$$/status; "
              "[ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo alone) >%s",
              at("said"));
-    run(command, &(struct event){"stall", "", -1, 0, -1});
+    run(command, &(struct event){"stall", "", -1, 0, -1, NULL});
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     close(open);
     assert_true(says("said", "4\n/dev/null\n")); /* and ls's own */
@@ -76,17 +78,17 @@ static void isolated_from_the_program(void **state) {
 
 static void failures_are_told(void **state) {
     (void)state;
-    run("exit 7", &(struct event){"stall", "", -1, 0, -1});
+    run("exit 7", &(struct event){"stall", "", -1, 0, -1, NULL});
     assert_true(
         says("log", "\"event\":\"on-event\",\"about\":\"stall\",\"text\":\"exited with 7\""));
-    run("kill -9 $$", &(struct event){"death", "", -1, 0, -1});
+    run("kill -9 $$", &(struct event){"death", "", -1, 0, -1, NULL});
     assert_true(says("log", "\"about\":\"death\",\"text\":\"was killed by signal 9 (Killed)\""));
-    run("exit 0", &(struct event){"end", "", -1, 0, 0});
+    run("exit 0", &(struct event){"end", "", -1, 0, 0, NULL});
     assert_false(says("log", "\"about\":\"end\""));
 }
 
 static void *close_with_end(void *events) {
-    events_close(events, &(struct event){"end", "", -1, 0, 0});
+    events_close(events, &(struct event){"end", "", -1, 0, 0, NULL});
     return NULL;
 }
 
@@ -99,7 +101,7 @@ static void at_most_eight(void **state) {
              at("began"), at("go"));
     assert_int_equal(events_open(command, NULL, at("log"), &e), TRI_OK);
     double begin = base_seconds();
-    for (int i = 0; i < 9; i++) events_start(e, &(struct event){"death", "", i, 0, -1});
+    for (int i = 0; i < 9; i++) events_start(e, &(struct event){"death", "", i, 0, -1, NULL});
     assert_true(base_seconds() - begin < 5);
     assert_true(says("log", "\"about\":\"death\",\"text\":\"is not started: 8 are running\""));
     while (!says("began", "x\nx\nx\nx\nx\nx\nx\nx\n")) usleep(1000);
@@ -120,7 +122,7 @@ static void the_end_comes_last(void **state) {
              "}; echo $TRIREME_EVENT >>%s",
              at("slow"), at("go-on"), at("order"));
     assert_int_equal(events_open(command, NULL, NULL, &e), TRI_OK);
-    events_start(e, &(struct event){"death", "", 1, 0, -1});
+    events_start(e, &(struct event){"death", "", 1, 0, -1, NULL});
     while (access(at("slow"), F_OK)) usleep(1000);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, close_with_end, e), 0);
@@ -138,7 +140,7 @@ static void no_command(void **state) {
     struct events *e;
     assert_int_equal(events_open(NULL, directory, NULL, &e), TRI_OK);
     assert_null(e);
-    events_start(e, &(struct event){"end", "", -1, 0, 0});
+    events_start(e, &(struct event){"end", "", -1, 0, 0, NULL});
     events_close(e, NULL);
 }
 
