@@ -885,11 +885,16 @@ bool tri_step(tri_run *run);
 tri_status tri_close(tri_run *run);
 
 /* The rank of this worker and the number of workers: 0 and 1 without `trireme run`, rank -1 in a
- * spare (a worker that waits to replace another). No program needs them to divide the work: workers
- * share every step by themselves. One worker is the *reporter*: it calls the callbacks, prints and
- * saves. If it dies, another worker becomes the reporter. */
+ * spare (a worker that waits to replace another). They count over all hosts, and change when hosts
+ * come and go. They are for logs: no program needs them to divide the work, as workers share every
+ * step by themselves, and data is never divided by them. One worker is the *reporter*: it calls the
+ * callbacks, prints and saves. If it dies, another worker becomes the reporter. */
 int tri_rank(const tri_run *run);
 int tri_size(const tri_run *run);
+/* The number of this host in a run over several (--hosts), and how many take part: 0 and 1 on one
+ * host. For logs, too: data is never divided by them. */
+int tri_host(const tri_run *run);
+int tri_hosts(const tri_run *run);
 
 int64_t tri_step_number(const tri_run *run); /* steps done */
 int64_t tri_step_total(const tri_run *run);

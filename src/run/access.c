@@ -76,6 +76,9 @@ tri_status tri_read(const tri_run *run, const char *name, void *data, size_t byt
                          name ? name : "");
     tri_status status = check_bytes(name, o ? &o->spec : &e->spec, data, bytes);
     if (status) return status;
+    if (o && !o->tensor && run->machine->hosts > 0)
+        return base_fail(TRI_USAGE, "output \"%s\" has a row for each sample, and with --hosts the "
+                         "rows stay where they are computed; a number for the batch works", name);
     if (o && !o->memory)
         return base_fail(TRI_USAGE, "output \"%s\" has no value before the first step", name);
     dev_copy_out(run->dev, data, o ? o->memory : e->memory, bytes);
@@ -88,6 +91,9 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
     if (!e)
         return base_fail(TRI_USAGE, "there is no parameter or state \"%s\"", name ? name : "");
     tri_status status = check_bytes(name, &e->spec, data, bytes);
+    if (!status && run->executable->hosts > 0 && run->done > run->executor->base(run))
+        return base_fail(TRI_USAGE, "tri_write: with --hosts every host has a copy of \"%s\", "
+                         "which can be written before the first step only", name);
     if (!status && run->executor->writes(run)) store_write(&run->store, e, data);
     return status;
 }

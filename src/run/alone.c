@@ -152,8 +152,11 @@ static bool gives_up(tri_run *run) {
     return true;
 }
 
-static int rank(const tri_run *run) { (void)run; return 0; }
 static int size(const tri_run *run) { (void)run; return 1; }
+static struct run_ranks ranks(const tri_run *run) {
+    (void)run;
+    return (struct run_ranks){0, 1, 0, 1};
+}
 static struct crew_shown *shown(tri_run *run) { (void)run; return NULL; }
 static bool take_last_line(tri_run *run, const char *line) { (void)run, (void)line; return false; }
 static int64_t base(const tri_run *run) { (void)run; return 0; }
@@ -166,7 +169,7 @@ const struct executor executor_alone = {
     .threads = threads, .place = place, .settle = settle, .start = start, .failed = ignore_message,
     .step = step, .finish = finish, .leave = leave, .release = nothing, .free = nothing,
     .at = at, .reports = yes, .reports_step = yes, .writes = yes, .feeds = yes,
-    .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .rank = rank, .size = size,
+    .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .size = size, .ranks = ranks,
     .shown = shown, .take_last_line = take_last_line, .look = crash_look, .crashed = crash_found,
     .traced = crash_traced, .evaluate = tri_evaluate, .set_policy = nothing, .base = base,
     .begin_at = nothing, .saw_deaths = no, .save_failed = ignore_message, .saved = nothing,

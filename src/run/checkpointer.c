@@ -263,6 +263,12 @@ static void wait_for_writer(struct checkpointer *c, tri_run *run) {
     run->executor->saved(run);
 }
 
+void checkpointer_yield(struct checkpointer *c, tri_run *run) {
+    wait_for_writer(c, run);
+    if (c->locked) close(c->lock);
+    c->locked = false;
+}
+
 static void put_late(struct checkpointer *c, tri_run *run) {
     if (c->tried != run->done || !c->times) return;
     pthread_mutex_lock(&c->late);
@@ -423,7 +429,7 @@ static tri_status resume(struct checkpointer *c, tri_run *run) {
     }
     const int64_t step = state.step;
     checkpoint_path(directory, step, folder);
-    status = checkpoint_set_aside(directory, step); /* newer ones are damaged */
+    if (run->executor->reports(run)) status = checkpoint_set_aside(directory, step); /* damaged */
     if (status) return status;
     c->resumed = step;
     run->executor->begin_at(run);
@@ -447,13 +453,14 @@ tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
     c->resumed = run->executor->base(run); /* by another process */
     state_options(&c->options, run);
     if (!o->ckpt || !run->executor->writes(run)) return TRI_OK;
+    const bool saves = run->executor->reports(run); /* else it is of a host that only reads */
     tri_status status = state_check(run);
-    if (!status) status = lock(c, run);
+    if (!status && saves) status = lock(c, run);
     if (!status) status = checkpoint_check_form(o->ckpt, c->key);
-    if (!status) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* files of writers that died */
-    if (!status && !o->resume && !o->forward) status = check_none(o->ckpt);
+    if (!status && saves) status = checkpoint_prune(o->ckpt, 0, 0, 0, 0); /* of writers that died */
+    if (!status && saves && !o->resume && !o->forward) status = check_none(o->ckpt);
     if (!status && o->resume) status = resume(c, run);
-    if (!status) status = make_copy(c, run);
-    if (!status) print_size(c, run);
+    if (!status && saves) status = make_copy(c, run);
+    if (!status && saves) print_size(c, run);
     return status;
 }

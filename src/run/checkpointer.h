@@ -61,6 +61,8 @@ void checkpointer_answer(struct checkpointer *c, tri_run *run);
 /* At the end of the run, in the reporter, even if the run has failed: saves the latest step unless
  * that is done. Waits for the writer; fails if it failed. */
 tri_status checkpointer_end(struct checkpointer *c, tri_run *run);
+/* Waits for the writer, and lets another process have the directory's lock until the next save. */
+void checkpointer_yield(struct checkpointer *c, tri_run *run);
 void checkpointer_free(struct checkpointer *c);
 
 #endif

@@ -63,6 +63,8 @@ static tri_status plan_executable(tri_run *run, struct sampler_step kind) {
                                         .other_shape = true,
                                         .previous = &run->executable[run->n_executables - 1],
                                         .all_threads = usual->all_threads,
+                                        .hosts = usual->hosts,
+                                        .weight = usual->weight,
                                         .processes = usual->processes,
                                         .auditors = usual->auditors};
     tri_status status = machine_plan(*model, &o, &place, m);

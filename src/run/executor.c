@@ -23,5 +23,11 @@ bool tri_step(tri_run *run) {
     return run->executor->step(run);
 }
 
-int tri_rank(const tri_run *run) { return run ? run->executor->rank(run) : 0; }
-int tri_size(const tri_run *run) { return run ? run->executor->size(run) : 1; }
+static struct run_ranks ranks_of(const tri_run *run) {
+    return run ? run->executor->ranks(run) : (struct run_ranks){0, 1, 0, 1};
+}
+
+int tri_rank(const tri_run *run) { return ranks_of(run).rank; }
+int tri_size(const tri_run *run) { return ranks_of(run).size; }
+int tri_host(const tri_run *run) { return ranks_of(run).host; }
+int tri_hosts(const tri_run *run) { return ranks_of(run).hosts; }

@@ -9,6 +9,11 @@
 
 struct crash_scene;
 
+/* What tri_rank, tri_size, tri_host and tri_hosts return. */
+struct run_ranks {
+    int rank, size, host, hosts;
+};
+
 struct executor {
     /* Opening a run calls these in this order. threads: the number of threads of this process.
      * place: where the executables get their memory (machine.h). settle: allocates memory and sets
@@ -45,8 +50,9 @@ struct executor {
     bool (*asked_to_end)(const tri_run *run);
     /* Whether threads stop waiting for samples. */
     bool (*gives_up)(tri_run *run);
-    int (*rank)(const tri_run *run);
-    int (*size)(const tri_run *run);
+    int (*size)(const tri_run *run); /* workers of this host */
+    /* For logs: counted over all hosts that take part. */
+    struct run_ranks (*ranks)(const tri_run *run);
     struct crew_shown *(*shown)(tri_run *run); /* null: no other process has printed anything */
     /* The last line for stdout. True: the agent prints it after the run has been closed. */
     bool (*take_last_line)(tri_run *run, const char *line);

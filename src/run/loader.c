@@ -283,9 +283,11 @@ static bool find_piece(const struct loader *l, int64_t *step, int *piece, struct
     if (over(l, (int64_t)done + 1)) return false;
     for (uint64_t s = done + 1 > l->first ? done + 1 : l->first; s <= last; s++) {
         int pieces = pieces_at(l, (int64_t)s), from = pieces * l->place.from / l->place.of;
+        const int each = pieces_of(executable_at(l, (int64_t)s));
         for (int i = 0; i < pieces; i++) {
             *step = (int64_t)s;
             *piece = (from + i) % pieces;
+            if (l->place.mine && !l->place.mine[*piece / each]) continue;
             *seen = look(l, *step, *piece);
             if (seen->state == CLAIM_FREE) return true;
         }
@@ -389,6 +391,10 @@ tri_status loader_fetch(struct loader *l, const struct loader_request *r, char *
     *buffer = machine_buffer(m, loader_buffer(l, r->step));
     tri_status status = fetch(l, r, r->lane * each, (r->lane + 1) * each, &ready);
     return status || ready ? status : read_own(l, r, buffer);
+}
+
+tri_status loader_fetch_apart(struct loader *l, const struct loader_request *r, char **buffer) {
+    return read_own(l, r, buffer);
 }
 
 static bool anything_free(const struct loader *l, int64_t step) {

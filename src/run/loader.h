@@ -29,6 +29,7 @@ struct loader_place {
     const atomic_int *ending;     /* not 0: the run ends; nullable */
     int owner;                    /* of its claims */
     int from, of; /* its threads start reading at piece from / of of all */
+    const _Atomic uint8_t *mine; /* by lane: it is read ahead here; null: all are */
 };
 
 /* A thread that reads: one of the run's, or one that only reads ahead. */
@@ -84,6 +85,8 @@ struct loader_request {
 /* Waits until the samples are in *buffer: the step's, or one of the thread's own if another reader
  * is late. Returns early if the step or the run is over. */
 tri_status loader_fetch(struct loader *l, const struct loader_request *r, char **buffer);
+/* Always one of the thread's own, and for this call alone. */
+tri_status loader_fetch_apart(struct loader *l, const struct loader_request *r, char **buffer);
 /* Fetches all samples of a step, with all threads. For a run of one process. */
 tri_status loader_fetch_all(struct loader *l, int64_t step);
 /* Reads the samples of a step again, to measure how long it takes. */

@@ -3,7 +3,6 @@
 #include "run/worker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,20 +34,6 @@ static tri_status read_environment(int *fd, int *place) {
     *place = atoi(number);
     unsetenv(CREW_ENV_STORE);
     setenv(TAKEN, pid, 1);
-    return TRI_OK;
-}
-
-static tri_status map_head(struct worker *c) {
-    size_t bytes = crew_head_bytes();
-    c->head = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->fd, 0);
-    if (c->head == MAP_FAILED) {
-        c->head = NULL;
-        return base_fail(TRI_FAILED, "cannot map the agent's store: %s", strerror(errno));
-    }
-    if (c->head->magic != CREW_MAGIC || c->head->bytes != sizeof *c->head)
-        return base_fail(TRI_USAGE, "this program and the agent that started it were built with "
-                         "different versions of Trireme; build it again");
-    fcntl(c->fd, F_SETFD, FD_CLOEXEC);
     return TRI_OK;
 }
 
@@ -158,7 +143,7 @@ tri_status worker_join(struct worker **out) {
     struct worker *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a worker");
     *c = (struct worker){.fd = fd, .place = place, .log.log.fd = -1, .crash_out = -1};
-    status = map_head(c);
+    status = crew_attach(fd, &c->head);
     if (!status && getppid() != (pid_t)c->head->agent)
         status = base_fail(TRI_USAGE, "this worker was started by process %d, not by the agent "
                            "(%d), which would not notice its death: let a script `exec` the "
@@ -270,8 +255,4 @@ void worker_redirect_output(struct worker *c) {
 void worker_select_executable(struct worker *c, tri_run *run, uint64_t step) {
     run->machine = executables_at(run, (int64_t)step);
     c->current = &c->executable[run->machine - run->executable];
-}
-
-bool worker_reports(const struct worker *c) {
-    return atomic_load(&c->head->workers.reporter) == c->place;
 }

@@ -143,6 +143,9 @@ void worker_set_policy(struct worker *c, const struct policy_state *is);
 
 /* Selects the executable for a step, for the run and this worker. */
 void worker_select_executable(struct worker *c, tri_run *run, uint64_t step);
+/* Whether this worker is the reporter of its host, which opens steps there; and whether its host is
+ * the teller's, so that it decides how, calls back, prints and saves. */
+bool worker_opens(const struct worker *c);
 bool worker_reports(const struct worker *c);
 struct crew_worker *worker_self(const struct worker *c);
 /* Redirects stdout and stderr to those of the user. */

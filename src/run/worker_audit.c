@@ -81,7 +81,10 @@ static int maker(const struct worker *c, int audit) {
     return maker_of(c, lane_of(c, audit), c->run->machine->tree[1].buckets.last[leg_of(c, audit)]);
 }
 
+/* With several hosts each audits what it has been dealt; what it computes after a host has gone
+ * may come from elsewhere meanwhile. */
 static bool wanted(const struct worker *c, int lane) {
+    if (!worker_is_dealt(c, lane)) return false;
     uint64_t key = random_key(random_key(c->run->options.seed, c->step), (uint64_t)lane);
     return (double)(key >> 11) / (double)(UINT64_C(1) << 53) < c->head->size.audit;
 }

@@ -78,6 +78,32 @@ void worker_audit_drop(struct worker *c, const struct tree_lane *l);
 bool worker_evaluation_waits(struct worker *c);
 void worker_evaluation_help(struct worker *c, tri_run *run);
 
+/* Several hosts (worker_hosts.c). may_open: the step before is over on all hosts, and somebody has
+ * decided how the next one is opened, or this worker does. is_offered: somebody has. offer and
+ * take_offer deal the lanes. agree: says what all hosts must have alike. waits_for_hosts: nothing
+ * is left for this host to compute of the stage. */
+bool worker_has_hosts(const struct worker *c);
+bool worker_has_lease(const struct worker *c);
+void worker_wait_for_lease(struct worker *c, struct thread_context *me);
+bool worker_waits_for_hosts(const struct worker_stage *s);
+bool worker_is_dealt(const struct worker *c, int lane); /* the lane to this host, in this step */
+bool worker_may_open(const struct worker *c);
+/* Just before the step is opened. False: it must not be, for now. none: no step is being opened,
+ * whatever a reporter that has died has begun. */
+bool worker_enters(struct worker *c, uint64_t step);
+void worker_enters_none(struct worker *c);
+bool worker_is_offered(const struct worker *c, uint64_t step);
+void worker_offer(struct worker *c, const struct machine *m, uint64_t step);
+void worker_take_offer(struct worker *c, const tri_run *run, uint64_t step);
+void worker_agree(struct worker *c, tri_run *run);
+struct run_ranks worker_ranks(const struct worker *c);
+/* Whether other hosts of the run see this host's directory of the run, too. */
+bool worker_shares_directory(const struct worker *c);
+/* Refuses what a run over several hosts cannot have. */
+tri_status worker_check_hosts(const struct worker *c, const tri_run *run);
+struct sha256;
+tri_status worker_add_plan(struct sha256 *h, const tri_run *run);
+
 /* Crash reports, see executor.h. */
 struct crash_scene;
 void worker_crash_open(struct worker *c);

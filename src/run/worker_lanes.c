@@ -319,7 +319,7 @@ static bool changed(void *arg) {
     uint32_t step = (uint32_t)s->c->step;
     int failed, leg;
     if (worker_over(s->c) || worker_lanes_ended(s, &failed, &leg) || failed >= 0) return true;
-    if (worker_resigns(s->c)) return true;
+    if (worker_resigns(s->c) || !worker_has_lease(s->c)) return true;
     if (worker_has_legs(s))
         return worker_leg_is_ready(s) || worker_audit_waits(s->c) ||
                tree_has_orphan(&s->c->run->machine->tree[1], step) ||
@@ -344,7 +344,8 @@ static bool wait_for_others(struct worker_stage *s) {
         worker_fail_step(s->c, s->c->head->thread[thread].fault);
         return false;
     }
-    worker_note_wait(me, CREW_FOR_LANES, s->k);
+    if (worker_waits_for_hosts(s)) worker_note_wait(me, CREW_FOR_HOSTS, 0);
+    else worker_note_wait(me, CREW_FOR_LANES, s->k);
     bool left = any_left(s);
     int64_t soon = base_now() + atomic_load(&me->shared->lane_time);
     if (!left && worker_defers(s) && s->defers < soon) soon = s->defers;
@@ -377,6 +378,7 @@ void worker_run_lanes(void *arg, int thread) {
     s.step.fault = &fault;
     struct tree_thread who = {(uint32_t)c->step, s.context->number, thread};
     for (bool go = true; go && !worker_over(c);) {
+        worker_wait_for_lease(c, s.context);
         if (!worker_leads(&s)) {
             go = worker_follow(&s);
             continue;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "run/record.h"
-#include "run/worker.h"
+#include "run/worker_inside.h"
 
 /* ---- metrics.jsonl ---- */
 
@@ -36,14 +36,20 @@ static void settle_begin(const struct worker *c, tri_run *run) {
 /* Called before the loop too, so that a file that cannot be written is an error at the start. */
 tri_status worker_open_record(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
-    const char *own = run->options.out, *of_agent = *h->told.out ? h->told.out : NULL;
-    const char *directory = own ? own : of_agent;
+    char parent[PATH_MAX + 4];
+    const bool moved = worker_has_hosts(c) && h->hosts.self > 0 && !atomic_load(&h->told.recorded);
+    const char *directory = run->options.out;
+    base_format(parent, sizeof parent, "%s%s", h->told.out, worker_has_hosts(c) ? "/.." : "");
+    if (!directory && *h->told.out) directory = parent;
     if (c->records || !worker_reports(c)) return TRI_OK;
     settle_begin(c, run);
     c->records = true;
-    bool goes_on = atomic_load(&h->told.recorded) || atomic_load(&h->course.base);
+    bool goes_on = atomic_load(&h->told.recorded) || atomic_load(&h->course.base) ||
+                   (moved && worker_shares_directory(c));
     tri_status status = record_file(run->record, directory, goes_on, run->options.quiet);
     if (!status) atomic_store(&h->told.recorded, 1);
+    if (!status && moved && !goes_on) /* the lines before are on the host that told before */
+        run->record->metrics.through = (int64_t)atomic_load(&h->course.committed) - 1;
     if (!status)
         status = metrics_watch(&run->record->metrics, (struct metrics_workers){
                                    .look = look, .user = h, .most = h->size.places});

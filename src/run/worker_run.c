@@ -14,6 +14,8 @@ static void place(const tri_run *run, struct machine_place *p) {
     p->all_threads = worker_all_threads(run->worker);
     p->processes = worker_processes(run->worker);
     p->auditors = worker_auditors(run->worker);
+    p->hosts = run->worker->head->size.hosts;
+    p->weight = run->worker->head->size.weight;
 }
 
 static tri_status settle(tri_run *run) { return worker_settle(run->worker, run); }
@@ -60,13 +62,13 @@ static void free_worker(tri_run *run) { worker_free(run->worker); }
 static void at(tri_run *run, enum crew_at what, int part) { worker_at(run->worker, what, part); }
 static bool reports(const tri_run *run) { return worker_reports(run->worker); }
 static bool reports_step(const tri_run *run) { return worker_reports_step(run->worker, run); }
-static bool writes(const tri_run *run) { return run->worker->writes && reports(run); }
+static bool writes(const tri_run *run) { return run->worker->writes && worker_opens(run->worker); }
 static bool feeds(const tri_run *run) { return writes(run) && run->worker->reported == run->done; }
 static bool is_whole(const tri_run *run) { return worker_is_between(run->worker); }
 static bool asked_to_end(const tri_run *run) { return worker_asked_to_end(run->worker); }
 static bool gives_up(tri_run *run) { return atomic_load(&run->worker->head->course.ending); }
-static int rank(const tri_run *run) { return worker_rank(run->worker); }
 static int size(const tri_run *run) { return worker_size(run->worker); }
+static struct run_ranks ranks(const tri_run *run) { return worker_ranks(run->worker); }
 static struct crew_shown *shown(tri_run *run) { return &run->worker->head->told.shown; }
 
 static bool take_last_line(tri_run *run, const char *line) {
@@ -87,7 +89,8 @@ static void begin_at(tri_run *run) {
 }
 
 static bool saw_deaths(const tri_run *run) {
-    return atomic_load(&run->worker->head->workers.epoch);
+    const struct crew_head *h = run->worker->head;
+    return atomic_load(&h->workers.epoch) || atomic_load(&h->hosts.epoch) > 1;
 }
 
 static void save_failed(tri_run *run, const char *message) {
@@ -110,8 +113,9 @@ const struct executor executor_worker = {
     .threads = threads, .place = place, .settle = settle, .start = start, .failed = failed,
     .step = step, .finish = finish, .leave = leave, .release = release, .free = free_worker,
     .at = at, .reports = reports, .reports_step = reports_step, .writes = writes, .feeds = feeds,
-    .is_whole = is_whole, .asked_to_end = asked_to_end, .gives_up = gives_up, .rank = rank,
-    .size = size, .shown = shown, .take_last_line = take_last_line, .look = worker_look,
+    .is_whole = is_whole, .asked_to_end = asked_to_end, .gives_up = gives_up, .size = size,
+    .ranks = ranks,
+    .shown = shown, .take_last_line = take_last_line, .look = worker_look,
     .crashed = worker_crashed, .traced = worker_traced, .evaluate = evaluate,
     .set_policy = set_policy, .base = base, .begin_at = begin_at, .saw_deaths = saw_deaths,
     .save_failed = save_failed, .saved = saved, .save_asked = save_asked,

@@ -85,24 +85,34 @@ static tri_status add_graphs(struct sha256 *h, const struct machine *m) {
     return TRI_OK;
 }
 
-static tri_status digest(const struct worker *c, const tri_run *run, uint8_t out[32]) {
-    struct sha256 h;
-    char hex[65], line[256];
+/* What is the same whatever workers and threads there are. */
+tri_status worker_add_plan(struct sha256 *h, const tri_run *run) {
+    char line[256];
     tri_status status = TRI_OK;
-    sha256_begin(&h);
-    sha256_add(&h, c->region, sizeof c->region);
     for (int i = 0; i < run->n_executables && !status; i++) {
         const struct machine *m = &run->executable[i];
-        status = add_graphs(&h, m);
-        base_format(line, sizeof line, "%llu %lld %lld %d %d %zu",
-                    (unsigned long long)run->options.seed, (long long)m->lanes,
-                    (long long)m->batch, m->compilation.levels, worker_all_threads(c),
-                    m->step.memory.total);
-        add_text(&h, line);
+        status = add_graphs(h, m);
+        base_format(line, sizeof line, "%llu %lld %lld %d", (unsigned long long)run->options.seed,
+                    (long long)m->lanes, (long long)m->batch, m->compilation.levels);
+        add_text(h, line);
         for (int k = 0; k < 2; k++)
             if (m->tree[k].g)
-                sha256_add(&h, m->tree[k].buckets.of,
+                sha256_add(h, m->tree[k].buckets.of,
                            (size_t)m->tree[k].buckets.n_of * sizeof *m->tree[k].buckets.of);
+    }
+    return status;
+}
+
+static tri_status digest(const struct worker *c, const tri_run *run, uint8_t out[32]) {
+    struct sha256 h;
+    char hex[65], line[64];
+    sha256_begin(&h);
+    sha256_add(&h, c->region, sizeof c->region);
+    tri_status status = worker_add_plan(&h, run);
+    for (int i = 0; i < run->n_executables; i++) {
+        base_format(line, sizeof line, "%d %zu", worker_all_threads(c),
+                    run->executable[i].step.memory.total);
+        add_text(&h, line);
     }
     sha256_end_hex(&h, hex);
     memcpy(out, hex, 32); /* half of it is enough to tell runs apart */
@@ -200,7 +210,7 @@ static tri_status check_store(const struct worker *c, const tri_run *run) {
 
 static bool made_or_mine(void *arg) {
     const struct worker *c = arg;
-    return atomic_load(&c->head->layout.published) || worker_reports(c);
+    return atomic_load(&c->head->layout.published) || worker_opens(c);
 }
 
 static tri_status join_store(struct worker *c, tri_run *run) {
@@ -233,7 +243,7 @@ static tri_status fill_store(struct worker *c, tri_run *run) {
 
 static bool checked_or_mine(void *arg) {
     const struct worker *c = arg;
-    return atomic_load(&c->head->layout.checked) || worker_reports(c);
+    return atomic_load(&c->head->layout.checked) || worker_opens(c);
 }
 
 /* The reporter checks that there is enough memory, before any worker has touched its own. */
@@ -355,6 +365,7 @@ static tri_status make_loader(const struct worker *c, tri_run *run) {
     const struct loader_place place = {
         .word = c->region[REGION_LOADS].n ? worker_region(c, REGION_LOADS, 0) : NULL,
         .queue = &h->data, .done = &h->course.committed, .ending = &h->course.ending,
+        .mine = worker_has_hosts(c) ? worker_region(c, REGION_MINE, 0) : NULL,
         .owner = c->context->number, .from = rank < 0 ? 0 : rank, .of = h->size.most};
     return loader_make(run->loader, run, &place);
 }
@@ -367,6 +378,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
         return base_fail(TRI_USAGE, "the network has %d scalars; with several workers there can "
                          "be %d", m->n_scalars, CREW_MOST_SCALARS);
     tri_status status = check_audit(c, m);
+    if (!status) status = worker_check_hosts(c, run);
     if (!status) status = place_executables(c, run);
     if (!status) status = check_memory(c, run);
     if (!status) worker_attach(c, run->team); /* before any thread claims anything */
@@ -377,6 +389,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
         struct tree *t = &run->executable[i].tree[1];
         t->audit = c->region[REGION_AUDITS].n ? worker_region(c, REGION_AUDITS, 0) : NULL;
         t->audit_lanes = c->head->layout.lanes;
+        if (worker_has_hosts(c)) t->tells = &c->head->event;
         machine_touch(&run->executable[i]);
     }
     c->run = run;
@@ -389,7 +402,7 @@ tri_status worker_settle(struct worker *c, tri_run *run) {
     if (tells) warn_idle(c, m);
     if (tells && !run->options.quiet) warn_waiting(c, m);
     atomic_store(&c->head->course.keeps, run->options.ckpt != NULL);
-    c->writes = worker_reports(c) && !crew_begun(c->head);
+    c->writes = worker_opens(c) && !crew_begun(c->head) && !c->head->hosts.joins;
     atomic_store(&worker_self(c)->state, CREW_READY);
     worker_log_compiled(c);
     worker_at(c, CREW_AT_CALLBACK, -1);

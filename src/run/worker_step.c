@@ -174,6 +174,18 @@ static void note_memory(struct worker *c) {
         atomic_store(&worker_self(c)->peak, (int64_t)u.ru_maxrss * 1024);
 }
 
+/* What this run decides on a step. */
+static void decide(struct worker *c, tri_run *run, const struct machine *m, uint64_t step) {
+    struct crew_course *r = &c->head->course;
+    run->done = (int64_t)step - 1;
+    run_set_scalars(run, (int64_t)step);
+    r->rate = run->rate;
+    r->set_rate = run->set_rate;
+    for (int i = 0; i < run->executable->n_scalars; i++)
+        r->scalar[i] = run->executable->scalar[i].value;
+    r->shape_of[step % 2] = (int)(m - run->executable);
+}
+
 static void open_step(struct worker *c, tri_run *run, uint64_t step) {
     struct crew_head *h = c->head;
     struct machine *m = executables_at(run, (int64_t)step);
@@ -182,15 +194,15 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
         return;
     }
     crew_wait(h, worker_rows_are_free, c, &c->context[0].shared->heartbeat);
-    run->done = (int64_t)step - 1;
-    run_set_scalars(run, (int64_t)step);
-    h->course.rate = run->rate;
-    h->course.set_rate = run->set_rate;
-    for (int i = 0; i < run->executable->n_scalars; i++)
-        h->course.scalar[i] = run->executable->scalar[i].value;
-    h->course.shape_of[step % 2] = (int)(m - run->executable);
+    if (!worker_enters(c, step)) return;
     for (int k = 0; k < 2; k++)
         if (m->tree[k].g) tree_clear(&m->tree[k]);
+    if (worker_is_offered(c, step)) {
+        worker_take_offer(c, run, step);
+    } else {
+        decide(c, run, m, step);
+        worker_offer(c, m, step);
+    }
     if (!atomic_load(&h->course.began)) atomic_store(&h->course.began, base_now());
     atomic_store(&h->course.opened, step);
     crew_notify(h);
@@ -210,9 +222,11 @@ static bool something_to_do(void *arg) {
     const struct crew_head *h = c->head;
     return (is_open(c) && takes_part(c) && atomic_load(&h->course.opened) != c->step) ||
            atomic_load(&h->course.ending) || atomic_load(&worker_self(c)->leave) ||
-           worker_evaluation_waits(arg) ||
-           (worker_reports(c) && (!atomic_load(&h->asked.paused) || atomic_load(&h->asked.stop) ||
-                                  (c->run->options.ckpt && worker_save_asked(c))));
+           worker_evaluation_waits(arg) || !worker_has_lease(c) ||
+           (worker_opens(c) && worker_may_open(c) &&
+            (!worker_reports(c) || !atomic_load(&h->asked.paused) ||
+             atomic_load(&h->asked.stop))) ||
+           (worker_reports(c) && c->run->options.ckpt && worker_save_asked(c));
 }
 
 static void end_run(struct worker *c, enum crew_ending how) {
@@ -225,8 +239,16 @@ static void end_run(struct worker *c, enum crew_ending how) {
  * ends. */
 static bool open_next(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
-    uint64_t committed = atomic_load(&h->course.committed);
-    if (atomic_load(&h->course.opened) > committed) return true;
+    if (is_open(c)) return true;
+    worker_enters_none(c);
+    if (!worker_may_open(c)) return true;
+    uint64_t committed = atomic_load(&h->course.committed); /* of a host that joins, only now */
+    if (!worker_reports(c)) {
+        open_step(c, run, committed + 1);
+        return !atomic_load(&h->course.ending);
+    }
+    /* It has become the reporter or teller just now, and has not called back for this step. */
+    if (committed > atomic_load(&h->course.base) && c->reported < (int64_t)committed) return true;
     if (diverge_check(run, (int64_t)committed, h->course.values[committed % 2].skips))
         worker_fail(c, tri_message());
     else if ((int64_t)committed >= run->total || policy_stops(run->policy))
@@ -264,8 +286,10 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     struct crew_head *h = c->head;
     atomic_store(&h->course.total, (uint64_t)run->total);
     note_memory(c);
+    worker_agree(c, run);
     for (;;) {
         worker_log_changes(c);
+        worker_wait_for_lease(c, &c->context[0]);
         if (worker_reports(c) && !c->reports) worker_redirect_output(c);
         uint64_t committed = atomic_load(&h->course.committed);
         /* The previous reporter may have died before it called back for the latest step. */
@@ -276,7 +300,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
         if (atomic_load(&h->course.ending) || atomic_load(&worker_self(c)->leave))
             return fails(c, status);
         if (worker_reports(c)) checkpointer_answer(run->checkpointer, run);
-        if (worker_reports(c) && !open_next(c, run)) return fails(c, status);
+        if (worker_opens(c) && !open_next(c, run)) return fails(c, status);
         if (is_open(c) && takes_part(c) &&
             (worker_rank(c) >= 0 || atomic_load(&h->course.opened) != c->step)) {
             c->step = atomic_load(&h->course.opened);
@@ -292,7 +316,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             worker_evaluation_help(c, run);
             continue;
         }
-        worker_note_wait(&c->context[0], CREW_FOR_STEP, 0);
+        worker_note_wait(&c->context[0], worker_has_hosts(c) ? CREW_FOR_HOSTS : CREW_FOR_STEP, 0);
         crew_wait(h, something_to_do, c, &c->context[0].shared->heartbeat);
         worker_spend(&c->context[0].shared->wait, c->context[0].began);
     }

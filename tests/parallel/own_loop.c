@@ -274,6 +274,9 @@ int main(int argc, char **argv) {
         snprintf(name, sizeof name, "%072d", i);
         printf("%d %a\n", i, tri_value(run, name));
     }
+    if (is("ranks"))
+        printf("rank %d of %d, host %d of %d\n", tri_rank(run), tri_size(run), tri_host(run),
+               tri_hosts(run));
     char weights[65], state[65];
     tri_hash(run, weights, state);
     printf("weights %s\n", weights);
