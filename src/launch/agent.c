@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/pipes.h"
-#include "base/host.h"
 #include "crew/messages.h"
 #include "launch/agent_inside.h"
+#include "launch/membership.h"
 
 #define TICK 50 /* milliseconds between two checks of the workers */
 #define SOON 1  /* the same, while a recovery waits for other workers */
@@ -26,7 +26,8 @@
 
 static tri_status make_head(struct agent *a) {
     const struct launch *l = a->launch;
-    const struct crew_size size = launch_size(l);
+    struct crew_size size = launch_size(l);
+    if (l->membership) membership_size(l->membership, &size);
     tri_status status = crew_check(&size);
     if (status) return status;
     int fd = memfd_create("trireme store", 0);
@@ -47,8 +48,9 @@ static tri_status make_head(struct agent *a) {
     for (int i = 0; i < h->size.place_threads; i++) pthread_mutex_init(&h->thread[i].life, &kind);
     pthread_mutex_init(&h->chosen.lock, &kind);
     pthread_mutexattr_destroy(&kind);
-    a->recovery = (struct recovery){.head = h, .fd = fd};
+    a->recovery = (struct recovery){.view = {.head = h, .fd = fd}};
     if (l->out && !realpath(l->out, h->told.out)) *h->told.out = 0;
+    if (l->membership) membership_attach(l->membership, a);
     base_format(h->told.title, sizeof h->told.title, "%s", l->title ? l->title : l->argv[0]);
     return agent_write_address(a);
 }
@@ -86,7 +88,13 @@ void agent_begin_grace(struct agent *a) {
 
 static void ask_to_stop(struct agent *a, int sig) {
     struct crew_head *h = a->head;
-    if (atomic_load(&h->asked.stop) == CREW_STOP_ASKED) {
+    if (a->launch->membership && !atomic_load(&h->asked.stop) && !a->leaves) {
+        agent_print(a, "this host leaves the run after the current step");
+        a->leaves = true;
+        membership_leave(a->launch->membership);
+        return;
+    }
+    if (a->leaves || atomic_load(&h->asked.stop) == CREW_STOP_ASKED) {
         agent_print(a, "second signal: the workers are killed and nothing is saved");
         agent_kill_all(a);
         return;
@@ -148,7 +156,9 @@ static bool any_pending(const struct agent *a) {
 }
 
 static void wait_for_events(struct agent *a) {
-    struct pollfd sources[] = {{a->signals, POLLIN, 0}, {a->deaths, POLLIN, 0}};
+    struct pollfd sources[2 + MEMBERSHIP_FDS] = {{a->signals, POLLIN, 0}, {a->deaths, POLLIN, 0}};
+    for (int i = 0; i < MEMBERSHIP_FDS; i++) sources[2 + i].fd = -1;
+    if (a->launch->membership) membership_poll(a->launch->membership, sources + 2);
     poll(sources, COUNT(sources), any_pending(a) ? SOON : TICK);
     uint64_t n;
     if (read(a->deaths, &n, sizeof n) < 0 && errno != EAGAIN) return;
@@ -182,8 +192,10 @@ static void report_save_failures(struct agent *a) {
 }
 
 static int supervise(struct agent *a) {
-    while (any_worker(a)) {
+    struct membership *hosts = a->launch->membership;
+    while (any_worker(a) || (hosts && membership_waits(hosts))) {
         wait_for_events(a);
+        if (hosts) membership_turn(hosts);
         agent_reap(a);
         report_save_failures(a);
         recovery_map(&a->recovery);
@@ -231,6 +243,7 @@ static int print_last(struct agent *a, int code) {
 /* The event's message; for a failed run, the latest message. */
 static void run_end_event(struct agent *a, int code) {
     const struct crew_head *h = a->head;
+    const struct membership *hosts = a->launch->membership;
     char text[128];
     base_format(text, sizeof text, "%s after %llu of %llu step(s)",
                 code == AGENT_RESUMABLE ? "stopped" : "ended",
@@ -238,8 +251,8 @@ static void run_end_event(struct agent *a, int code) {
                 h ? (unsigned long long)atomic_load(&h->course.total) : 0);
     const char *why = !h ? "" : *h->course.failure ? h->course.failure : a->last_print;
     const struct event end = {"end", code && code != AGENT_RESUMABLE && *why ? why : text, -1,
-                              h ? (int64_t)atomic_load(&h->course.committed) : 0, code};
-    events_close(a->events, &end);
+                              h ? (int64_t)atomic_load(&h->course.committed) : 0, code, NULL};
+    events_close(a->events, hosts && !membership_told_end(hosts) ? NULL : &end);
 }
 
 static void end(struct agent *a) {
@@ -261,24 +274,6 @@ static void end(struct agent *a) {
     free(a->process);
 }
 
-void launch_settle(struct launch *l) {
-    int cores = host_cores();
-    if (l->automatic && !l->threads) l->threads = 1;
-    if (l->automatic) l->workers = cores / l->threads;
-    if (l->automatic && l->most && l->workers > l->most) l->workers = l->most;
-    if (l->workers < 1) l->workers = 1;
-    if (!l->threads) l->threads = cores / l->workers;
-    if (l->threads < 1) l->threads = 1;
-    if (l->stall_timeout <= 0) l->stall_timeout = 10;
-    if (l->start_timeout <= 0) l->start_timeout = 300;
-    if (l->grace <= 0) l->grace = 30;
-}
-
-struct crew_size launch_size(const struct launch *l) {
-    return (struct crew_size){.workers = l->workers, .spares = l->spares, .threads = l->threads,
-                              .most = l->most, .audit = l->audit};
-}
-
 int agent_run(const struct launch *l) {
     struct launch settled = *l;
     struct agent a = {.launch = &settled, .fd = -1, .signals = -1, .deaths = -1, .log.fd = -1,
@@ -297,7 +292,10 @@ int agent_run(const struct launch *l) {
     else
         fprintf(stderr, "trireme: %s\n", tri_message());
     log_event(&a.log, code ? LOG_WARNING : LOG_INFO, "end", "code=%d", code);
-    run_end_event(&a, code);
+    const bool again = settled.membership && membership_joins_again(settled.membership);
+    if (again) events_close(a.events, NULL);
+    else run_end_event(&a, code);
+    if (settled.membership) membership_ended(settled.membership, code);
     end(&a);
     return code;
 }

@@ -4,49 +4,11 @@
 #ifndef LAUNCH_AGENT_H
 #define LAUNCH_AGENT_H
 
-#include "crew/head.h"
+#include "launch/launch.h"
 
 /* The exit code of a run that was asked to end. 0 to 2 are those of tri_status. */
 enum { AGENT_RESUMABLE = 3 };
 
-/* launch.program for this very program, even if its file has been replaced: a forked child still
- * runs the old one. */
-#define LAUNCH_SELF "/proc/self/exe"
-
-/* A measurement of speed. The run is stopped when it is done. */
-struct launch_timing {
-    double seconds;    /* least duration, with at least 3 steps; */
-    int64_t steps;     /* or, if not 0, the number of steps */
-    double until_loss; /* also measure the time until this loss; 0: do not */
-    bool again;        /* the run's notes have been printed */
-    double rate;       /* result: steps per second; 0: unknown */
-    bool known;        /* it was measured for as long as was asked */
-    int stages;     /* of a pipeline; 0: none */
-    double waiting; /* with stages: the part of the time in which workers wait for each other */
-    double loss_seconds; /* until_loss was reached, after loss_steps; 0: it was not */
-    int64_t loss_steps;
-};
-
-struct launch {
-    int workers;          /* at least one */
-    bool automatic;       /* -n auto: `workers` is the most; the first steps show how many pay */
-    int most;             /* that the run can be scaled to; 0: `workers` */
-    int spares, threads;  /* threads of each worker; 0: cores divided by workers */
-    const char *out;      /* the run's directory, or null */
-    const char *on_event; /* a command (src/observe/events.h), or null */
-    double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
-    double audit;                 /* share of the lanes that are computed twice and compared */
-    bool no_kill;                 /* stalls are reported, and no worker is killed */
-    struct launch_timing *timing; /* null, or what to measure; the run then prints nothing */
-    const char *title;            /* what runs, in a few words; null: argv[0] */
-    const char *program;          /* null: argv[0], searched in PATH */
-    bool ends_with_run;           /* the program does nothing after the run that it trains */
-    char *const *argv;            /* the program and its arguments; a null ends them */
-};
-
-/* Sets the fields that are 0 to their defaults; if `automatic`, also workers. */
-void launch_settle(struct launch *l);
-struct crew_size launch_size(const struct launch *l); /* after launch_settle */
 /* Runs it to the end and returns the exit code. Failures have been reported. */
 int agent_run(const struct launch *l);
 

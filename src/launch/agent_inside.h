@@ -96,6 +96,7 @@ struct agent {
     bool automatic, died; /* -n auto is still trying; a worker has died since the first step */
     struct choice choice;
     bool timed;
+    bool leaves; /* a run over several hosts */
     /* While all threads wait for each other: the work done so far; seconds since it grew. */
     uint64_t done_seen;
     double idle;

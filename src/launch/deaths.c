@@ -7,6 +7,7 @@
 
 #include "launch/agent_inside.h"
 #include "launch/cores.h"
+#include "launch/membership.h"
 
 /* ---- detection ---- */
 
@@ -130,6 +131,7 @@ static void restart_run(struct agent *a) {
     struct crew_head *h = a->head;
     struct crew_course *r = &h->course;
     agent_kill_all(a);
+    if (a->launch->membership) membership_forgets(a->launch->membership);
     a->stopped = false;
     recovery_unmap(&a->recovery);
     if (ftruncate(a->fd, (off_t)crew_head_bytes())) {
@@ -140,6 +142,8 @@ static void restart_run(struct agent *a) {
     agent_join_watchers(a);
     atomic_store(&h->layout.checked, 0);
     atomic_store(&h->layout.published, 0);
+    atomic_store(&h->hosts.agrees, 0);
+    hosts_begin(&h->hosts);
     atomic_store(&r->opened, 0);
     atomic_store(&r->committed, 0);
     atomic_store(&r->base, 0);
@@ -173,8 +177,8 @@ static void tell_groups(struct agent *a, int place) {
     struct crew_head *h = a->head;
     atomic_store(&h->worker[place].state, CREW_EMPTY);
     group_clear(&h->place[place]);
-    for (int i = 0; a->recovery.base && i < h->layout.region[REGION_GROUPS].n; i++) {
-        struct group g = crew_group(h, a->recovery.base, i);
+    for (int i = 0; a->recovery.view.base && i < h->layout.region[REGION_GROUPS].n; i++) {
+        struct group g = crew_group(h, a->recovery.view.base, i);
         group_died(&g, place);
     }
 }
@@ -182,8 +186,8 @@ static void tell_groups(struct agent *a, int place) {
 /* Whether others still work on an order of this captain. */
 static bool is_followed(const struct agent *a, int place) {
     struct crew_head *h = a->head;
-    for (int i = 0; a->recovery.base && i < h->layout.region[REGION_GROUPS].n; i++) {
-        struct group g = crew_group(h, a->recovery.base, i);
+    for (int i = 0; a->recovery.view.base && i < h->layout.region[REGION_GROUPS].n; i++) {
+        struct group g = crew_group(h, a->recovery.view.base, i);
         if (atomic_load(&g.shared->captain) == place + 1 && !group_quiet(&g, place)) return true;
     }
     return false;
@@ -195,8 +199,8 @@ static void recover(struct agent *a, int place) {
     p->pending = is_followed(a, place);
     if (p->pending) return;
     recovery_of(&a->recovery, place);
-    for (int i = 0; a->recovery.base && i < h->layout.region[REGION_GROUPS].n; i++) {
-        struct group g = crew_group(h, a->recovery.base, i);
+    for (int i = 0; a->recovery.view.base && i < h->layout.region[REGION_GROUPS].n; i++) {
+        struct group g = crew_group(h, a->recovery.view.base, i);
         group_forget(&g, place);
     }
     a->died |= crew_begun(h);

@@ -84,24 +84,75 @@ static tri_status read_address(const char *directory, int *pid, int *fd) {
     if (file < 0) return base_fail(TRI_FAILED, "cannot read %s", tri_message());
     ssize_t n = read(file, text, sizeof text - 1);
     close(file);
-    if (n > 0 && sscanf(text, "{\"pid\":%d,\"fd\":%d}", pid, fd) == 2 && *pid > 0 && *fd >= 0)
+    if (n > 0 && sscanf(text, "{\"pid\":%d,\"fd\":%d", pid, fd) == 2 && *pid > 0 && *fd >= 0)
         return TRI_OK;
     return base_fail(TRI_FAILED, n ? "%s is damaged" : "%s is empty: the run is just starting",
                      path);
 }
 
-tri_status look_open(const char *directory, bool steer, struct look *l) {
+/* Hosts may share a directory, and their processes numbers: then the name decides. */
+static tri_status check_host(const char *directory, struct look *l) {
+    const struct crew_hosts *h = &l->head->hosts;
+    char whole[PATH_MAX];
+    const char *name = realpath(directory, whole) ? strrchr(whole, '/') : NULL;
+    if (!h->n || h->self < 0 || h->self >= HOSTS_MOST ||
+        (name && !strncmp(name + 1, h->name[h->self], HOSTS_NAME)))
+        return TRI_OK;
+    look_close(l);
+    return base_fail(TRI_FAILED, "the run in %s is of another host, or has ended", directory);
+}
+
+static tri_status open_directory(const char *directory, bool steer, struct look *l) {
     int pid, fd;
     char path[64];
     struct stat st;
     tri_status status = read_address(directory, &pid, &fd);
     if (status) return status;
-    if (holds_store(pid, fd)) return open_store(pid, fd, steer, l);
+    if (holds_store(pid, fd)) {
+        status = open_store(pid, fd, steer, l);
+        return status ? status : check_host(directory, l);
+    }
     snprintf(path, sizeof path, "/proc/%d", pid);
     if (!stat(path, &st) && st.st_uid != geteuid() && geteuid())
         return base_fail(TRI_FAILED, "the run in %s is not yours: process %d is another user's, or "
                          "it has ended", directory, pid);
     return base_fail(TRI_FAILED, "the run in %s has ended", directory);
+}
+
+static int is_shown(const struct dirent *e) { return *e->d_name != '.'; }
+
+/* DIR may be that of a run over several hosts, each of which has a directory there. */
+static bool open_host(const char *directory, bool steer, struct look *l, bool *any) {
+    struct dirent **entry;
+    bool found = false;
+    char path[PATH_MAX];
+    const int n = scandir(directory, &entry, is_shown, alphasort);
+    for (int i = 0; i < n; i++) {
+        base_format(path, sizeof path, "%s/%s/agent.json", directory, entry[i]->d_name);
+        const bool is = !found && !access(path, F_OK);
+        base_format(path, sizeof path, "%s/%s", directory, entry[i]->d_name);
+        *any |= is;
+        if (is && !open_directory(path, steer, l)) {
+            found = l->head->hosts.n;
+            if (!found) look_close(l);
+        }
+        free(entry[i]);
+    }
+    if (n >= 0) free(entry);
+    return found;
+}
+
+tri_status look_open(const char *directory, bool steer, struct look *l) {
+    char why[512];
+    bool any = false;
+    tri_status status = open_directory(directory, steer, l);
+    if (!status) return status;
+    base_format(why, sizeof why, "%s", tri_message());
+    if (open_host(directory, steer, l, &any)) return TRI_OK;
+    if (any)
+        return base_fail(TRI_FAILED, "the run in %s has ended, or this machine is none of its "
+                         "hosts", directory);
+    return base_fail(status, "%s", why);
 }
 
 bool look_open_agent(int pid, struct look *l) {
@@ -246,6 +297,15 @@ static void copy_text(char *to, const char *from, size_t bytes) {
     to[i] = 0;
 }
 
+static void read_hosts(const struct crew_hosts *h, struct look_view *v) {
+    const int n = within(h->n, 0, HOSTS_MOST), last = n ? n - 1 : 0;
+    v->hosts.n = n;
+    v->hosts.epoch = atomic_load(&h->epoch);
+    for (int i = 0; i < n; i++) v->hosts.taking += atomic_load(&h->weight[i]) > 0;
+    copy_text(v->hosts.self, h->name[within(h->self, 0, last)], HOSTS_NAME);
+    copy_text(v->hosts.teller, h->name[within(atomic_load(&h->teller), 0, last)], HOSTS_NAME);
+}
+
 /* The stages that a worker serves, by the numbers of its threads or its replica: all of them if it
  * is the only one, else one or every few. */
 static void read_stages(const struct look *l, const struct look_view *v, struct look_worker *w) {
@@ -308,6 +368,7 @@ void look_at(struct look *l, struct look_view *v) {
     copy_text(v->title, h->told.title, sizeof v->title);
     copy_text(v->out, h->told.out, sizeof v->out);
     copy_text(v->failure, h->course.failure, sizeof v->failure);
+    read_hosts(&h->hosts, v);
     for (int i = 0; i < v->places; i++) read_worker(h, i, v, &v->worker[i]);
     read_schedule(l, v);
 }

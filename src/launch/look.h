@@ -15,7 +15,8 @@ struct look {
     struct pipeline pipeline; /* the schedule of the legs; without turns: not yet */
 };
 
-/* Opens the run of a directory. Fails with a message that says why there is none. */
+/* Opens the run of a directory; of one over several hosts, its part on this host, whose directory
+ * is DIR or DIR/NAME. Fails with a message that says why there is none. */
 tri_status look_open(const char *directory, bool steer, struct look *l);
 /* Opens the run of an agent; false if the process is none. */
 bool look_open_agent(int pid, struct look *l);
@@ -71,6 +72,11 @@ struct look_view {
     int lanes, stages, ranks, wanted, most, spares, threads, places, reporter;
     uint32_t deaths;
     double loss; /* of the latest step; NaN: unknown */
+    struct {
+        int n, taking; /* 0: the run has one host; those that take part */
+        uint32_t epoch;
+        char self[HOSTS_NAME], teller[HOSTS_NAME];
+    } hosts;
     char title[128], out[PATH_MAX], failure[1024];
     struct look_worker worker[CREW_MOST_WORKERS]; /* by place */
 };

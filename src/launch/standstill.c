@@ -27,7 +27,7 @@ static void add_lane(const struct agent *a, int phase, struct text *out) {
     for (int b = 0; b < l->shape[shape].tree[phase].buckets; b++) {
         int leg = recovery_leg(r, shape, phase, b);
         for (int i = 0; leg >= 0 && i < l->shape[shape].lanes && is.state != CLAIM_TAKEN; i++) {
-            struct claim c = claim_look(&r->board[shape][phase][b].node[i], (uint32_t)step);
+            struct claim c = claim_look(&r->view.board[shape][phase][b].node[i], (uint32_t)step);
             if (c.state != CLAIM_TAKEN && (c.state != CLAIM_FREE || found >= 0)) continue;
             is = c;
             found = i;
@@ -44,7 +44,7 @@ static void add_lane(const struct agent *a, int phase, struct text *out) {
 
 static void add_task(const struct agent *a, int first, struct text *out) {
     const struct crew_layout *l = &a->head->layout;
-    claim_word *word = region_at(l->region, a->recovery.base, REGION_TASKS, 0);
+    claim_word *word = region_at(l->region, a->recovery.view.base, REGION_TASKS, 0);
     uint32_t step = (uint32_t)atomic_load(&a->head->course.opened);
     int task = first, last = (int)l->region[REGION_TASKS].n - 1;
     while (task < last && claim_look(&word[task], step).state == CLAIM_DONE) task++;
@@ -89,7 +89,7 @@ static void add_cause(const struct agent *a, int place, const struct crew_thread
     const int what = (int)(waits_for >> 32), part = (int)(uint32_t)waits_for;
     bool in_group = part >= 0 && part < h->layout.region[REGION_GROUPS].n;
     bool is_task = part >= 0 && part < h->layout.region[REGION_TASKS].n;
-    struct group g = in_group ? crew_group(h, a->recovery.base, part) : (struct group){0};
+    struct group g = in_group ? crew_group(h, a->recovery.view.base, part) : (struct group){0};
     if (atomic_load(&t->at) != CREW_AT_WAIT) text_add(out, "other threads of its worker");
     else if (what == CREW_FOR_LANES && part >= 0 && part < 2) add_lane(a, part, out);
     else if (what == CREW_FOR_TASKS && is_task) add_task(a, part, out);
@@ -101,7 +101,7 @@ static void add_cause(const struct agent *a, int place, const struct crew_thread
 
 static void log_waits(struct agent *a) {
     const struct crew_head *h = a->head;
-    for (int i = 0; a->recovery.base && i < h->size.place_threads; i++) {
+    for (int i = 0; a->recovery.view.base && i < h->size.place_threads; i++) {
         int place = i / h->size.threads;
         struct text what = {0};
         if (!a->process[place].pid || (i % h->size.threads && !atomic_load(&h->thread[i].held)))
@@ -143,6 +143,8 @@ static bool all_wait(const struct agent *a, double *passed) {
             int at = atomic_load(&h->thread[i * h->size.threads + t].at);
             if (a->process[i].dead) continue;
             if (at != CREW_AT_WAIT && at != CREW_AT_REST) return false;
+            if (atomic_load(&h->thread[i * h->size.threads + t].waits_for) >> 32 == CREW_FOR_HOSTS)
+                return false; /* leases end that */
             if (s->state && s->passed < *passed) *passed = s->passed;
             any_worker = true;
         }

@@ -14,6 +14,7 @@
 
 #include "launch/agent_inside.h"
 #include "launch/cores.h"
+#include "launch/membership.h"
 
 extern char **environ;
 
@@ -25,14 +26,16 @@ void agent_print(struct agent *a, const char *fmt, ...) {
     va_start(arg, fmt);
     base_format_list(line, sizeof line, fmt, arg);
     va_end(arg);
-    fprintf(stderr, "trireme: %s\n", line);
+    const struct membership *hosts = a->launch->membership;
+    fprintf(stderr, "trireme: %s%s%s\n", hosts ? membership_name(hosts) : "", hosts ? ": " : "",
+            line);
     base_format(a->last_print, sizeof a->last_print, "%s", line);
     log_event(&a->log, LOG_INFO, "told", "text=%s", line);
 }
 
 void agent_event(struct agent *a, const char *name, int worker, int code, const char *message) {
-    const struct event e = {name, message, worker,
-                            a->head ? (int64_t)atomic_load(&a->head->course.committed) : 0, code};
+    const int64_t step = a->head ? (int64_t)atomic_load(&a->head->course.committed) : 0;
+    const struct event e = {name, message, worker, step, code, NULL};
     events_start(a->events, &e);
 }
 
@@ -70,7 +73,11 @@ tri_status agent_open_logs(struct agent *a) {
 tri_status agent_write_address(struct agent *a) {
     char text[128];
     if (a->address < 0) return TRI_OK;
-    int n = snprintf(text, sizeof text, "{\"pid\":%d,\"fd\":%d}\n", (int)getpid(), a->fd);
+    int n = snprintf(text, sizeof text, "{\"pid\":%d,\"fd\":%d", (int)getpid(), a->fd);
+    if (a->head->hosts.n) /* other hosts see by it that they share the directory */
+        n += snprintf(text + n, sizeof text - (size_t)n, ",\"run\":\"%016llx\"",
+                      (unsigned long long)a->head->hosts.run);
+    n += snprintf(text + n, sizeof text - (size_t)n, "}\n");
     if (ftruncate(a->address, 0) || pwrite(a->address, text, (size_t)n, 0) != n)
         return base_fail(TRI_FAILED, "cannot write %s/agent.json: %s", a->launch->out,
                          strerror(errno));
@@ -121,7 +128,9 @@ static void become_worker(const struct agent *a, int place, int output, char **e
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != agent) _exit(127);
-    bool reports = atomic_load(&a->head->workers.reporter) == place;
+    const struct crew_hosts *hosts = &a->head->hosts;
+    bool reports = atomic_load(&a->head->workers.reporter) == place &&
+                   (!hosts->n || atomic_load(&hosts->teller) == hosts->self);
     if (reports || output >= 0) {
         dup2(reports ? a->output[0] : output, STDOUT_FILENO);
         dup2(reports ? a->output[1] : output, STDERR_FILENO);

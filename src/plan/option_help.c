@@ -20,6 +20,7 @@ static const struct {
     [GROUP_OPTIMIZER] = {"optimizer", "Optimizer", "its settings, schedule, decay, clipping"},
     [GROUP_PRECISION] = {"precision", "Precision and memory", "16 bits, recomputation, limits"},
     [GROUP_WORKERS] = {"workers", "Workers and threads", "processes, threads, spares, timeouts"},
+    [GROUP_HOSTS] = {"hosts", "Hosts", "a run over several machines"},
     [GROUP_MESH] = {"meshes", "Meshes", "strategies, stages, files of plans"},
     [GROUP_WEIGHTS] = {"weights", "Weights and checkpoints", "files, encryption, resuming"},
     [GROUP_EVALUATION] = {"evaluation", "Evaluation", "when, and what it decides"},

@@ -151,8 +151,6 @@ static const char *early_stop(void *at, const char *value) { /* tri_options */
 #define RUNNING (SAMPLING | USE_EVAL)
 #define LOADING (USE_TRAIN | USE_EVAL | USE_BENCH | USE_COMPARE)
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
 const struct option_row options_rows[] = {
     {"--data", "SPEC",
      "where samples come from (default: the model's own data, else synthetic):\n"

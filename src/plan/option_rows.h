@@ -38,6 +38,7 @@ enum option_group {
     GROUP_OPTIMIZER,
     GROUP_PRECISION,
     GROUP_WORKERS,
+    GROUP_HOSTS,
     GROUP_MESH,
     GROUP_WEIGHTS,
     GROUP_EVALUATION,
@@ -65,9 +66,11 @@ struct option_row {
     bool bare;           /* its name there has no dashes, as in earlier versions */
 };
 
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
 #define ON_EVENT_HELP \
-    "run `sh -c CMD` on stall, death, save-failure and end; TRIREME_EVENT, TRIREME_MESSAGE and " \
-    "other variables describe the event"
+    "run `sh -c CMD` on stall, death, save-failure, host-lost, host-joined and end; " \
+    "TRIREME_EVENT, TRIREME_MESSAGE and other variables describe the event"
 
 /* The rows of tri_options. */
 extern const struct option_row options_rows[];

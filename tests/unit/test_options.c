@@ -106,12 +106,12 @@ static void long_names(void **state) {
 
 /* ---- options ---- */
 
-#define WORDS 24
+#define TAKEN 24
 
 /* A command line split at spaces, as a program receives it. */
 struct line {
     char text[256];
-    char *word[WORDS];
+    char *word[TAKEN];
     int n;
 };
 
@@ -120,7 +120,7 @@ static void cut(struct line *l, const char *text) {
     l->n = 0;
     for (char *p = strtok(l->text, " "); p; p = strtok(NULL, " ")) l->word[l->n++] = p;
     l->word[l->n] = NULL;
-    assert_in_range(l->n, 1, WORDS - 1);
+    assert_in_range(l->n, 1, TAKEN - 1);
 }
 
 static tri_status take(tri_options *o, struct line *l, const char *text, bool foreign) {

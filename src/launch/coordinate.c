@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/coordinate.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "crew/messages.h"
+#include "io/seal.h"
+#include "launch/coordinator.h"
+#include "launch/host_list.h"
+#include "launch/requests.h"
+#include "launch/starter.h"
+#include "link/control.h"
+
+#define TICK 50 /* milliseconds */
+
+struct coordinating {
+    const struct launch *launch;
+    struct host_list list;
+    struct coordinator_host named[HOSTS_MOST];
+    struct control *control;
+    struct coordinator *coordinator;
+    struct starter starter;
+    struct started {
+        pid_t pid; /* 0: it has ended */
+        bool joined;
+    } host[HOSTS_MOST];
+    int signals;
+    sigset_t old_mask;
+    int asked; /* how often it was asked to stop */
+    tri_status failed;
+};
+
+/* ---- what the coordinator does ---- */
+
+static void say(void *user, const char *line) {
+    (void)user;
+    fprintf(stderr, "trireme: %s\n", line);
+}
+
+static void give_up(struct coordinating *c, tri_status status) {
+    if (!status || c->failed) return;
+    c->failed = status;
+    say(c, tri_message());
+}
+
+static void send_message(void *user, int conn, const struct host_message *m) {
+    struct coordinating *c = user;
+    struct text t = {0};
+    tri_status status = host_message_put(m, &t);
+    if (!status) status = control_send(c->control, conn, t.data, t.size);
+    text_free(&t);
+    give_up(c, status);
+}
+
+static void close_connection(void *user, int conn) {
+    struct coordinating *c = user;
+    control_finish(c->control, conn);
+}
+
+static void answer(struct coordinating *c, int conn, const struct host_message *request) {
+    static struct request_texts texts;
+    struct host_message m = {.kind = HOST_ANSWER, .time = request->time};
+    request_answer(c->coordinator, c->list.n, request->text, base_now(), &texts, &m);
+    if (coordinator_has(c->coordinator, conn)) send_message(c, conn, &m); /* or it was evicted */
+}
+
+static void arrived(struct coordinating *c, const struct control_event *e) {
+    struct host_message m = {0};
+    if (host_message_get(e->bytes, e->n, &m)) {
+        coordinator_ended(c->coordinator, e->conn, tri_message(), base_now());
+        control_end(c->control, e->conn);
+    } else if (m.kind == HOST_REQUEST && coordinator_has(c->coordinator, e->conn)) {
+        answer(c, e->conn, &m);
+    } else {
+        for (int i = 0; m.kind == HOST_HELLO && i < c->list.n; i++)
+            c->host[i].joined |= !strcmp(m.name, c->list.host[i].name);
+        coordinator_arrived(c->coordinator, e->conn, &m, base_now());
+    }
+    host_message_free(&m);
+}
+
+static void take_events(struct coordinating *c) {
+    struct control_event e = {0};
+    for (tri_status status; !c->failed;) {
+        give_up(c, status = control_next(c->control, &e));
+        if (status || e.what == CONTROL_NOTHING) return;
+        if (e.what == CONTROL_ARRIVED) arrived(c, &e);
+        else if (e.what == CONTROL_ENDED) coordinator_ended(c->coordinator, e.conn, e.why,
+                                                            base_now());
+        else if (e.what == CONTROL_REFUSED) say(c, e.why);
+    }
+}
+
+/* ---- signals, and what it has started ---- */
+
+static void stop(struct coordinating *c, int sig) {
+    if (c->asked++) {
+        say(c, "second signal: all hosts are left at once, and nothing is saved");
+        c->failed = (tri_status)AGENT_RESUMABLE;
+        return;
+    }
+    fprintf(stderr, "trireme: %s: " RUN_ENDS_SOON "\n",
+            sig == SIGINT ? "interrupted" : sig == SIGTERM ? "asked to end" : "hung up");
+    coordinator_ask(c->coordinator, HOST_STOP, base_now());
+}
+
+static void process_ended(struct coordinating *c, int i, int status) {
+    const char *name = c->list.host[i].name;
+    int code;
+    c->host[i].pid = 0;
+    if (c->host[i].joined || c->failed) return; /* its connection ends, too */
+    if (coordinator_is_over(c->coordinator, &code)) return;
+    if (WIFSIGNALED(status))
+        base_fail(TRI_FAILED, "host %s: what was started there was killed by signal %d before it "
+                  "joined", name, WTERMSIG(status));
+    else
+        base_fail(TRI_USAGE, "host %s: what was started there exited with %d before it joined%s",
+                  name, WEXITSTATUS(status), host_list_is_here(name) ? "" :
+                  "; can it be reached, and is this program there at the same path?");
+    give_up(c, base_last());
+}
+
+static void reap(struct coordinating *c, int how) {
+    for (int i = 0; i < c->list.n; i++) {
+        int status;
+        pid_t pid = c->host[i].pid;
+        if (pid && waitpid(pid, &status, how) == pid) process_ended(c, i, status);
+    }
+}
+
+static void read_signals(struct coordinating *c) {
+    struct signalfd_siginfo s;
+    while (read(c->signals, &s, sizeof s) == (ssize_t)sizeof s)
+        if (s.ssi_signo != SIGCHLD) stop(c, (int)s.ssi_signo);
+    reap(c, WNOHANG);
+}
+
+static tri_status open_signals(struct coordinating *c) {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN) sigaddset(&set, ends[i]);
+    sigprocmask(SIG_BLOCK, &set, &c->old_mask);
+    signal(SIGPIPE, SIG_IGN); /* what it starts may end before it has read its key */
+    c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return c->signals < 0 ? base_fail(TRI_FAILED, "cannot wait for signals: %s", strerror(errno))
+                          : TRI_OK;
+}
+
+/* ---- the beginning ---- */
+
+static tri_status make_key(const struct launch *l, uint8_t key[LINK_KEY]) {
+    if (sodium_init() < 0) return base_fail(TRI_FAILED, "libsodium cannot be used");
+    if (l->key) return seal_key_read(l->key, key);
+    randombytes_buf(key, LINK_KEY);
+    return TRI_OK;
+}
+
+static tri_status check_link(const struct launch *l) {
+    const struct link_row *row;
+    tri_status status = link_row_find(l->link, &row);
+    if (!status && l->wire_open)
+        fprintf(stderr, "trireme: --wire-open: whoever reaches the ports of the hosts can change "
+                "the sums\n");
+    if (!status && l->link == LINK_UCX)
+        fprintf(stderr, "trireme: --link ucx: UCX's own ports trust everybody who reaches them; "
+                "whoever does can end a host's ferry, which is replaced\n");
+    return status;
+}
+
+static tri_status listen(struct coordinating *c, const uint8_t *key) {
+    struct control_options o = {.key = key, .listens = true, .address = "::"};
+    tri_status status = launch_ports(c->launch->ports, o.port);
+    return status ? status : control_open(&o, &c->control);
+}
+
+/* The variables that remote hosts get, in `env`. */
+static tri_status add_variables(const struct launch *l, struct host_texts *env) {
+    extern char **environ;
+    int n = 0;
+    while (environ[n]) n++;
+    env->text = calloc((size_t)n + 1, sizeof *env->text);
+    if (!env->text) return base_no_memory("variables for the hosts");
+    for (int i = 0; i < n; i++) {
+        size_t name = strcspn(environ[i], "=");
+        bool wanted = !strncmp(environ[i], "TRIREME_", 8);
+        for (int k = 0; k < l->n_env && !wanted; k++)
+            wanted = strlen(l->env[k]) == name && !strncmp(environ[i], l->env[k], name);
+        if (wanted) env->text[env->n++] = environ[i];
+    }
+    return TRI_OK;
+}
+
+static int count_words(char *const *words) {
+    int n = 0;
+    while (words[n]) n++;
+    return n;
+}
+
+static tri_status open_coordinator(struct coordinating *c, struct host_texts *env) {
+    static char cwd[PATH_MAX]; /* as texts of the launch are, borrowed until the end */
+    static struct host_launch launch;
+    static struct host_number number[LAUNCH_NUMBERS];
+    const struct launch *l = c->launch;
+    if (l->chdir) base_format(cwd, sizeof cwd, "%s", l->chdir);
+    else if (!getcwd(cwd, sizeof cwd))
+        return base_fail(TRI_FAILED, "the working directory has no path: %s", strerror(errno));
+    launch = (struct host_launch){
+        .program = l->program ? l->program : "", .cwd = cwd, .out = l->out ? l->out : "",
+        .title = l->title ? l->title : "", .on_event = l->on_event ? l->on_event : "",
+        .argv = {count_words(l->argv), (const char **)(uintptr_t)l->argv}, .env = *env,
+        .n_numbers = launch_numbers_put(l, number), .number = number};
+    for (int i = 0; i < c->list.n; i++)
+        c->named[i] = (struct coordinator_host){
+            c->list.host[i].name,
+            c->list.host[i].workers ? c->list.host[i].workers : l->workers};
+    struct coordinator_options o = {
+        .n = c->list.n, .host = c->named, .version = TRI_VERSION, .launch = &launch,
+        .lease = (int64_t)(1e9 * (l->lease > 0 ? l->lease : LAUNCH_LEASE)),
+        .connect_timeout = 60000000000, .start_timeout = (int64_t)(1e9 * l->start_timeout),
+        .user = c, .send = send_message, .close = close_connection, .say = say};
+    randombytes_buf(&o.run, sizeof o.run);
+    return coordinator_open(&o, base_now(), &c->coordinator);
+}
+
+/* This machine's agent must not reach the coordinator by an address that other hosts have not: its
+ * ferry tells them that address. */
+static tri_status start_hosts(struct coordinating *c) {
+    char own[64], address[80] = "", far[64] = "";
+    tri_status status = TRI_OK;
+    for (int i = 0; i < c->list.n && !status; i++)
+        if (!host_list_is_here(c->list.host[i].name) && !*far)
+            status = starter_address(c->list.host[i].name, c->launch->interface, far);
+    for (int i = 0; i < c->list.n && !status; i++) {
+        const char *name = c->list.host[i].name;
+        base_format(own, sizeof own, "%s", *far ? far : "127.0.0.1");
+        if (!host_list_is_here(name)) status = starter_address(name, c->launch->interface, own);
+        base_format(address, sizeof address, strchr(own, ':') ? "[%s]:%d" : "%s:%d", own,
+                    control_port(c->control));
+        if (!status) status = starter_start(&c->starter, name, address, &c->host[i].pid);
+    }
+    if (!status && c->launch->key)
+        fprintf(stderr, "trireme: a host that has gone joins again with: trireme join %s --key %s "
+                "--name HOST\n", address, c->launch->key);
+    return status;
+}
+
+/* ---- the loop ---- */
+
+static int supervise(struct coordinating *c) {
+    int code = 1;
+    while (!c->failed && !coordinator_is_over(c->coordinator, &code)) {
+        struct pollfd sources[] = {{c->signals, POLLIN, 0}, {control_fd(c->control), POLLIN, 0}};
+        poll(sources, COUNT(sources), TICK);
+        take_events(c);
+        read_signals(c);
+        if (!c->failed) coordinator_tick(c->coordinator, base_now());
+    }
+    return c->failed ? (int)c->failed : code;
+}
+
+static bool any_left(struct coordinating *c) {
+    reap(c, WNOHANG);
+    for (int i = 0; i < c->list.n; i++)
+        if (c->host[i].pid) return true;
+    return false;
+}
+
+#define AT_ONCE 1000000000 /* nanoseconds that hosts have to end when they are not to save */
+#define LAST 5000000000    /* and then to be gone */
+
+static void drain(struct coordinating *c) {
+    struct control_event e = {0};
+    struct signalfd_siginfo s;
+    while (!control_next(c->control, &e) && e.what != CONTROL_NOTHING) {
+        if (e.what == CONTROL_ENDED) coordinator_ended(c->coordinator, e.conn, e.why, base_now());
+        if (e.what == CONTROL_ARRIVED) arrived(c, &e); /* who joins now is told so */
+    }
+    while (read(c->signals, &s, sizeof s) == (ssize_t)sizeof s)
+        if (s.ssi_signo != SIGCHLD && !c->failed) stop(c, (int)s.ssi_signo);
+}
+
+/* All hosts have been told. What does not end by itself is ended, as whatever has started a host
+ * that has gone. */
+static void end_hosts(struct coordinating *c) {
+    int64_t end = base_now() + (int64_t)(1e9 * c->launch->grace);
+    bool told[HOSTS_MOST] = {false}, at_once = false;
+    while ((any_left(c) || coordinator_has(c->coordinator, -1)) && base_now() < end + LAST) {
+        struct pollfd sources[] = {{c->signals, POLLIN, 0}, {control_fd(c->control), POLLIN, 0}};
+        if (c->failed && !at_once) {
+            coordinator_ask(c->coordinator, HOST_KILL, base_now());
+            at_once = true;
+            end = base_now() + AT_ONCE;
+        }
+        for (int i = 0; i < c->list.n; i++) {
+            const bool waits = coordinator_takes_part(c->coordinator, i) && base_now() < end;
+            if (!c->host[i].pid || told[i] || waits) continue;
+            kill(c->host[i].pid, SIGTERM);
+            told[i] = true;
+        }
+        poll(sources, COUNT(sources), TICK);
+        drain(c);
+    }
+    for (int i = 0; i < c->list.n; i++)
+        if (c->host[i].pid) kill(c->host[i].pid, SIGKILL);
+    reap(c, 0);
+}
+
+int coordinate(const struct launch *l) {
+    struct launch settled = *l;
+    struct coordinating c = {.launch = &settled, .signals = -1};
+    struct host_texts env = {0};
+    uint8_t key[LINK_KEY];
+    launch_settle(&settled);
+    settled.threads = l->threads; /* 0: each host fills its own cores */
+    tri_status status = host_list_read(l->hosts, &c.list);
+    if (!status) status = check_link(l);
+    if (!status) status = make_key(l, key);
+    if (!status) status = listen(&c, key);
+    if (!status) status = add_variables(l, &env);
+    if (!status) status = open_coordinator(&c, &env);
+    if (!status) status = starter_open(&settled, key, &c.starter);
+    if (!status) status = open_signals(&c);
+    if (!status) status = start_hosts(&c);
+    sodium_memzero(key, sizeof key);
+    starter_close(&c.starter);
+    give_up(&c, status);
+    int code = status ? (int)status : supervise(&c);
+    if (c.control && c.signals >= 0) end_hosts(&c);
+    if (c.failed) code = (int)c.failed;
+    coordinator_close(c.coordinator);
+    control_close(c.control);
+    free(env.text);
+    if (c.signals >= 0) {
+        close(c.signals);
+        sigprocmask(SIG_SETMASK, &c.old_mask, NULL);
+    }
+    return code;
+}

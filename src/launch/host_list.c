@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/host_list.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "crew/head.h"
+
+static tri_status refuse(const char *from, const char *word, const char *why) {
+    return base_fail(TRI_USAGE, "%s: '%s': %s", from, word, why);
+}
+
+/* One name of a host, "h1" or "h1:4". */
+static tri_status add(struct host_list *l, const char *from, char *word) {
+    const char *given = word;
+    char whole[HOSTS_NAME + 16], *colon = strrchr(word, ':');
+    base_format(whole, sizeof whole, "%s", given);
+    long workers = 0;
+    if (colon) {
+        char *end;
+        workers = strtol(colon + 1, &end, 10);
+        if (end == colon + 1 || *end || workers < 1 || workers > CREW_MOST_WORKERS)
+            return refuse(from, whole, "a number of workers, 1 to 128, must follow the colon");
+        *colon = 0;
+    }
+    if (!*word) return refuse(from, whole, "a host lacks its name");
+    const char *may_have = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@";
+    if (strlen(word) >= HOSTS_NAME || strchr("-.", *word) || word[strspn(word, may_have)])
+        return refuse(from, whole, "no name of a host");
+    for (int i = 0; i < l->n; i++)
+        if (!strcmp(l->host[i].name, word)) return refuse(from, whole, "it is named twice");
+    if (l->n == HOSTS_MOST)
+        return base_fail(TRI_USAGE, "%s: more than %d hosts", from, HOSTS_MOST);
+    struct named_host *to = &l->host[l->n++];
+    base_format(to->name, sizeof to->name, "%s", word);
+    to->workers = (int)workers;
+    return TRI_OK;
+}
+
+static tri_status read_words(struct host_list *l, const char *from, char *text, const char *by) {
+    tri_status status = TRI_OK;
+    for (char *next = text, *word; !status && (word = strsep(&next, by));)
+        if (*word || *by == ',') status = add(l, from, word);
+    return status;
+}
+
+static tri_status read_file(const char *path, struct host_list *l) {
+    FILE *f = fopen(path, "r");
+    char *line = NULL;
+    size_t room = 0;
+    tri_status status = TRI_OK;
+    if (!f) return base_fail(TRI_USAGE, "--hosts %s: %s", path, strerror(errno));
+    while (!status && getline(&line, &room, f) >= 0) {
+        line[strcspn(line, "#")] = 0;
+        status = read_words(l, path, line, " \t\r\n");
+    }
+    if (!status && ferror(f)) status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    free(line);
+    fclose(f);
+    if (!status && !l->n) status = base_fail(TRI_USAGE, "%s names no host", path);
+    return status;
+}
+
+tri_status host_list_read(const char *text, struct host_list *out) {
+    *out = (struct host_list){0};
+    if (strchr(text, '/')) return read_file(text, out);
+    char *copy = strdup(text);
+    if (!copy) return base_no_memory("the names of hosts");
+    tri_status status = read_words(out, "--hosts NAMES", copy, ",");
+    free(copy);
+    return status;
+}
+
+tri_status host_list_size(const char *text, struct crew_size *size) {
+    struct host_list l;
+    tri_status status = host_list_read(text, &l);
+    size->hosts = l.n;
+    for (int i = 0; i < l.n && !status; i++) {
+        size->weight[i] = l.host[i].workers ? l.host[i].workers : size->workers;
+        if (l.host[i].workers > size->workers) size->workers = l.host[i].workers;
+    }
+    return status;
+}
+
+bool host_list_is_here(const char *name) {
+    char own[HOSTS_NAME] = "";
+    if (gethostname(own, sizeof own - 1)) return false;
+    size_t first = strcspn(own, ".");
+    return !strcmp(name, own) || !strcmp(name, "localhost") ||
+           (strlen(name) == first && !strncmp(name, own, first));
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/starter.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launch/host_list.h"
+
+#define USUAL_LAUNCHER "ssh -o BatchMode=yes"
+
+tri_status starter_open(const struct launch *l, const uint8_t key[32], struct starter *s) {
+    *s = (struct starter){.launch = l};
+    ssize_t n = readlink(LAUNCH_SELF, s->program, sizeof s->program - 1);
+    if (n < 0) return base_fail(TRI_FAILED, "cannot find this program: %s", strerror(errno));
+    s->program[n] = 0;
+    for (size_t i = 0; i < 32; i++) snprintf(s->key + 2 * i, 3, "%02x", key[i]);
+    return TRI_OK;
+}
+
+void starter_close(struct starter *s) { explicit_bzero(s->key, sizeof s->key); }
+
+/* ---- starting ---- */
+
+/* The text in single quotes for a shell. */
+static void quote(struct text *t, const char *word) {
+    text_add(t, "'");
+    for (; *word; word++) {
+        if (*word == '\'') text_add(t, "'\\''");
+        else text_add_bytes(t, word, 1);
+    }
+    text_add(t, "'");
+}
+
+/* In the child. What it starts gets the key on its stdin, and dies with the coordinator. */
+static void become(const struct starter *s, const char *host, int key, const char *line,
+                   pid_t parent) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    setpgid(0, 0); /* signals of the terminal are the coordinator's */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent || dup2(key, STDIN_FILENO) < 0) _exit(127);
+    char command[4096] = "eval \"$2\"";
+    if (!host_list_is_here(host))
+        base_format(command, sizeof command, "exec %s \"$@\"",
+                    s->launch->launcher ? s->launch->launcher : USUAL_LAUNCHER);
+    execl("/bin/sh", "sh", "-c", command, "sh", host, line, (char *)NULL);
+    _exit(127);
+}
+
+tri_status starter_start(const struct starter *s, const char *host, const char *address,
+                         pid_t *pid) {
+    struct text line = {0};
+    int key[2];
+    text_add(&line, "exec ");
+    quote(&line, s->program);
+    text_add(&line, " join %s --key - --name %s", address, host);
+    if (s->launch->ports) text_add(&line, " --port %s", s->launch->ports); /* digits and - */
+    if (line.failed) {
+        text_free(&line);
+        return base_no_memory("the start of a host");
+    }
+    if (pipe2(key, O_CLOEXEC)) {
+        text_free(&line);
+        return base_fail(TRI_FAILED, "cannot start %s: %s", host, strerror(errno));
+    }
+    fflush(NULL);
+    pid_t parent = getpid();
+    *pid = fork();
+    if (!*pid) become(s, host, key[0], line.data, parent);
+    text_free(&line);
+    close(key[0]);
+    /* A pipe has room for it. Whoever has ended already is found by his exit. */
+    if (*pid > 0 && (write(key[1], s->key, STARTER_KEY) < 0 || write(key[1], "\n", 1) < 0))
+        errno = 0;
+    close(key[1]);
+    return *pid > 0 ? TRI_OK : base_fail(TRI_FAILED, "cannot start %s: %s", host, strerror(errno));
+}
+
+/* ---- addresses ---- */
+
+static bool print_address(const struct sockaddr *a, char text[64]) {
+    socklen_t n = a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                           : sizeof(struct sockaddr_in);
+    return !getnameinfo(a, n, text, 64, NULL, 0, NI_NUMERICHOST);
+}
+
+static bool is_loopback(const struct sockaddr *a) {
+    if (a->sa_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+    return a->sa_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+static tri_status address_of_interface(const char *name, char text[64]) {
+    struct ifaddrs *all, *a;
+    bool found = false;
+    if (getifaddrs(&all))
+        return base_fail(TRI_FAILED, "cannot list network interfaces: %s", strerror(errno));
+    for (int family = AF_INET; family && !found; family = family == AF_INET ? AF_INET6 : 0)
+        for (a = all; a && !found; a = a->ifa_next)
+            found = a->ifa_addr && a->ifa_addr->sa_family == family &&
+                    !strcmp(a->ifa_name, name) && print_address(a->ifa_addr, text);
+    freeifaddrs(all);
+    return found ? TRI_OK
+                 : base_fail(TRI_USAGE, "--interface %s: there is no such interface with an "
+                             "address; `ip address` lists them", name);
+}
+
+/* A datagram socket that is connected sends nothing, but has the address to send from. */
+static bool own_address(const struct addrinfo *to, char text[64]) {
+    struct sockaddr_storage own;
+    socklen_t n = sizeof own;
+    int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && !connect(fd, to->ai_addr, to->ai_addrlen) &&
+              !getsockname(fd, (struct sockaddr *)&own, &n) &&
+              !is_loopback((struct sockaddr *)&own) &&
+              print_address((struct sockaddr *)&own, text);
+    if (fd >= 0) close(fd);
+    return ok;
+}
+
+tri_status starter_address(const char *host, const char *interface, char text[64]) {
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *all = NULL;
+    struct in6_addr numeric;
+    if (interface && (inet_pton(AF_INET, interface, &numeric) == 1 ||
+                      inet_pton(AF_INET6, interface, &numeric) == 1)) {
+        base_format(text, 64, "%s", interface);
+        return TRI_OK;
+    }
+    if (interface) return address_of_interface(interface, text);
+    int failed = getaddrinfo(host, "9", &hints, &all);
+    bool found = false;
+    for (const struct addrinfo *a = failed ? NULL : all; a && !found; a = a->ai_next)
+        found = own_address(a, text);
+    if (all) freeaddrinfo(all);
+    if (found) return TRI_OK;
+    return base_fail(TRI_USAGE, "host %s: %s; --interface says which address of this machine the "
+                     "hosts reach", host,
+                     failed ? gai_strerror(failed) : "no network of this machine leads there");
+}
