@@ -35,6 +35,7 @@ struct command {
 const struct command *command_find(const char *name);
 
 /* Prints tri_message() on stderr and returns its code, the exit code. */
+int cli_ferry(int argc, char **argv); /* of main: a process of an agent */
 int cli_fail(void);
 
 /* A command line after reading. */

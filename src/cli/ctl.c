@@ -9,6 +9,7 @@
 
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/ctl_hosts.h"
 #include "launch/look.h"
 
 #define LOOK_AGAIN 10 /* milliseconds */
@@ -18,6 +19,8 @@ struct control {
     struct look look;
     struct look_view now;
     int number;          /* argument of scale */
+    char host[HOSTS_NAME]; /* argument of evict, or of scale; empty: none */
+    int64_t until;       /* when --timeout is over */
     int64_t asked;       /* time of the request, nanoseconds */
     uint64_t from;       /* steps done at that time */
     uint32_t save_asked; /* number of the request for a checkpoint */
@@ -65,6 +68,8 @@ static void add_workers(struct control *c) {
 
 /* ---- pause ---- */
 
+static bool has_hosts(const struct control *c) { return c->now.hosts.n > 0; }
+
 static enum outcome ask_pause(struct control *c) {
     struct crew_head *h = c->look.head;
     if (c->now.state == LOOK_STOPPING) {
@@ -75,7 +80,7 @@ static enum outcome ask_pause(struct control *c) {
         after_step(c, "already paused");
         return DONE;
     }
-    atomic_store(&h->asked.paused, 1);
+    atomic_store(&h->asked.paused, (int)(base_now() >> 10 & INT_MAX) | 1);
     crew_notify(h);
     return WAITS;
 }
@@ -96,6 +101,8 @@ static enum outcome look_pause(struct control *c) {
     }
     uint64_t committed = atomic_load(&h->course.committed), opened = atomic_load(&h->course.opened);
     bool last = opened && committed == v->total; /* then the run ends instead */
+    if (has_hosts(c)) /* the teller has said so */
+        seen = late = atomic_load(&h->told.paused) == committed + 1;
     if (opened == committed && !last && (seen || late)) {
         c->now.committed = committed;
         after_step(c, "paused");
@@ -163,8 +170,32 @@ static enum outcome look_stop(struct control *c) {
 
 /* ---- scale ---- */
 
+/* Sends a request to the coordinator. */
+static enum outcome request(struct control *c, const char *text) {
+    char answer[CREW_ANSWER];
+    tri_status status = has_hosts(c) ? ctl_request(&c->look, text, c->until, answer)
+                                     : base_fail(TRI_USAGE, "this run has one host: it was started "
+                                                 "without --hosts");
+    if (status) text_add(c->report, "%s", tri_message());
+    return status ? FAILED : WAITS;
+}
+
+/* The host that was named, as the coordinator sees it now; null: it failed. */
+static const struct ctl_host *find_host(struct control *c, struct ctl_host host[HOSTS_MOST]) {
+    const int n = ctl_hosts(&c->look, c->until, host);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(host[i].name, c->host)) return &host[i];
+    if (n >= 0) base_fail(TRI_FAILED, "host %s is not in the run", c->host);
+    text_add(c->report, "%s", tri_message());
+    return NULL;
+}
+
 static enum outcome ask_scale(struct control *c) {
     struct crew_head *h = c->look.head;
+    char text[HOSTS_NAME + 32];
+    if (!strcmp(c->host, c->now.hosts.self)) *c->host = 0; /* this one */
+    base_format(text, sizeof text, "scale %s=%d", c->host, c->number);
+    if (*c->host) return request(c, text);
     if (c->number < 1 || c->number > c->now.most) {
         text_add(c->report,
                  "scale %d: this run can have 1 to %d worker(s); --most sets the limit when "
@@ -200,7 +231,14 @@ static int add_movers(struct control *c) {
 
 static enum outcome look_scale(struct control *c) {
     const struct look_view *v = &c->now;
+    struct ctl_host all[HOSTS_MOST];
+    const struct ctl_host *host = NULL;
     if (over(c)) return ended(c);
+    if (*c->host && !(host = find_host(c, all))) return FAILED;
+    if (host) {
+        text_add(c->report, "host %s has %d worker(s)", c->host, host->workers);
+        return host->workers == c->number ? DONE : WAITS;
+    }
     if (v->wanted == c->number) {
         text_add(c->report, "%s", v->opened ? "the agent has not acted yet"
                                           : "the first step is not open yet");
@@ -247,15 +285,52 @@ static enum outcome look_checkpoint(struct control *c) {
     return DONE;
 }
 
+/* ---- hosts ---- */
+
+static enum outcome ask_hosts(struct control *c) {
+    struct ctl_host all[HOSTS_MOST];
+    if (!has_hosts(c)) return request(c, "hosts");
+    const int n = ctl_hosts(&c->look, c->until, all);
+    if (n < 0) text_add(c->report, "%s", tri_message());
+    else ctl_hosts_print(all, n, c->report);
+    return n < 0 ? FAILED : DONE;
+}
+
+static enum outcome ask_evict(struct control *c) {
+    char text[HOSTS_NAME + 32];
+    base_format(text, sizeof text, "evict %s", c->host);
+    return request(c, text);
+}
+
+/* If no other host would stay, the run ends instead. */
+static enum outcome look_evict(struct control *c) {
+    struct ctl_host all[HOSTS_MOST];
+    if (over(c) || !look_alive(&c->look)) {
+        const bool left = !strcmp(c->host, c->now.hosts.self) && c->now.state == LOOK_FINISHED;
+        after_step(c, left ? "this host has left" : "the run has ended");
+        return DONE;
+    }
+    const struct ctl_host *host = find_host(c, all);
+    if (!host) return look_alive(&c->look) ? FAILED : WAITS;
+    const bool gone = !strcmp(host->state, "left") || !strcmp(host->state, "gone");
+    text_add(c->report, gone ? "host %s has %s" : "host %s is still there (%s)", c->host,
+             host->state);
+    return gone ? DONE : WAITS;
+}
+
 /* ---- reading the request ---- */
 
 static const struct word words[] = {
     {"pause", NULL, "finish the step and start no other", ask_pause, look_pause},
     {"resume", NULL, "continue a paused run", ask_resume, look_resume},
     {"stop", NULL, "finish the step and end the run, with exit status 3", ask_stop, look_stop},
-    {"scale", "N", "continue with N workers, at most --most; the result is the same", ask_scale,
-     look_scale},
+    {"scale", "[HOST=]N",
+     "continue with N workers, of this or another host, at most --most; the result is the same",
+     ask_scale, look_scale},
     {"checkpoint", NULL, "save the latest step (needs --ckpt)", ask_checkpoint, look_checkpoint},
+    {"hosts", NULL, "list the hosts of a run over several", ask_hosts, NULL},
+    {"evict", "HOST", "let a host leave after the step; the others take over its lanes", ask_evict,
+     look_evict},
 };
 
 static const struct word *look_up(const char *name) {
@@ -288,16 +363,25 @@ static const struct word *find_word(const char *name, const char *before) {
     return NULL;
 }
 
-static tri_status read_number(const struct word *w, int argc, char **argv, int *number) {
+static tri_status read_argument(const struct word *w, int argc, char **argv, struct control *c) {
+    const char *word = argc > 3 ? argv[3] : "", *is = strrchr(word, '=');
+    const size_t name = w->argument && !is && *w->argument == 'H' ? strlen(word)
+                        : is ? (size_t)(is - word) : 0;
     if (argc > 3 + !!w->argument)
         return base_fail(TRI_USAGE, "ctl: one word too many: '%s'", argv[3 + !!w->argument]);
     if (!w->argument) return TRI_OK;
-    if (argc < 4) return base_fail(TRI_USAGE, "ctl: %s lacks its number: %s N", w->name, w->name);
+    if (argc < 4)
+        return base_fail(TRI_USAGE, "ctl: %s lacks its %s: %s %s", w->name,
+                         *w->argument == 'H' ? "host" : "number", w->name, w->argument);
+    if (name >= HOSTS_NAME) return base_fail(TRI_USAGE, "ctl: %s is no host's name", word);
+    base_format(c->host, sizeof c->host, "%.*s", (int)name, word);
+    if (*w->argument == 'H') return TRI_OK;
     char *end;
-    long n = strtol(argv[3], &end, 10);
-    if (end == argv[3] || *end || n < -INT_MAX || n > INT_MAX)
-        return base_fail(TRI_USAGE, "ctl: %s %s: expected the number of workers", w->name, argv[3]);
-    *number = (int)n;
+    const char *digits = is ? is + 1 : word;
+    long n = strtol(digits, &end, 10);
+    if (end == digits || *end || n < -INT_MAX || n > INT_MAX || (is && !name))
+        return base_fail(TRI_USAGE, "ctl: %s %s: expected the number of workers", w->name, word);
+    c->number = (int)n;
     return TRI_OK;
 }
 
@@ -314,6 +398,7 @@ static enum outcome await(struct control *c, const struct word *w, double timeou
 }
 
 static int control(struct control *c, const struct word *w, double timeout) {
+    c->until = base_now() + (int64_t)(timeout * 1e9);
     look_at(&c->look, &c->now);
     c->from = c->now.committed;
     c->asked = base_now();
@@ -321,7 +406,7 @@ static int control(struct control *c, const struct word *w, double timeout) {
     if (o == WAITS) o = await(c, w, timeout);
     const char *report = c->report->data ? c->report->data : "";
     if (o == DONE) {
-        printf("%s\n", report);
+        printf("%s%s", report, *report && report[strlen(report) - 1] == '\n' ? "" : "\n");
         return TRI_OK;
     }
     if (o == WAITS)
@@ -354,7 +439,7 @@ static int run(const struct command *c, int argc, char **argv) {
     const struct word *w = find_word(argv[2], argv[1]);
     struct text report = {0};
     struct control control_of = {.report = &report};
-    if (!w || read_number(w, argc, argv, &control_of.number)) return cli_fail();
+    if (!w || read_argument(w, argc, argv, &control_of)) return cli_fail();
     if (look_open(argv[1], true, &control_of.look)) return cli_fail();
     int code = control(&control_of, w, own.timeout);
     look_close(&control_of.look);
@@ -370,7 +455,7 @@ static void describe(struct text *out) {
 
 const struct command command_ctl = {
     .name = "ctl",
-    .arguments = "DIR pause|resume|stop|scale N|checkpoint [--timeout S]",
+    .arguments = "DIR pause|resume|stop|scale N|checkpoint|hosts|evict HOST [--timeout S]",
     .help = "pause, resume, stop, scale or checkpoint a run, and wait until it is done",
     .rows = rows,
     .more = describe,

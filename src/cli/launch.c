@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "crew/head.h"
+#include "launch/coordinate.h"
 #include "plan/plan_file.h"
 
 _Static_assert(PLAN_MOST_WORKERS == CREW_MOST_WORKERS, "a plan may ask for all that there can be");
@@ -35,7 +36,15 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
                          "the threads of each worker; give one",
                          (long long)o->threads, l->threads);
     if (l->workers && o->threads) l->threads = o->threads < INT_MAX ? (int)o->threads : INT_MAX;
-    if (l->workers) return TRI_OK;
+    if (l->hosts && l->automatic)
+        return base_fail(TRI_USAGE, "-n auto chooses among the workers of one machine; with "
+                         "--hosts give -n N, or NAME:N for each host");
+    if (l->workers || l->hosts) return TRI_OK;
+    if (l->launcher || l->key || l->lease > 0 || l->interface || l->ports || l->chdir || l->n_env ||
+        l->link || l->no_overlap || l->wire_open)
+        return base_fail(TRI_USAGE, "--launch, --key, --lease, --interface, --port, --link, "
+                         "--overlap, --wire-open, --chdir and --env are for several hosts: add "
+                         "--hosts NAMES");
     if (l->most || l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 ||
         l->start_timeout > 0 || l->grace > 0 || l->no_kill)
         return base_fail(TRI_USAGE, "--most, --spares, --threads-per-worker, --audit, "
@@ -79,7 +88,7 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     own.launch.out = own.out;
     own.launch.argv = argv + 1;
-    return agent_run(&own.launch);
+    return own.launch.hosts ? coordinate(&own.launch) : agent_run(&own.launch);
 }
 
 static void describe(struct text *out) {

@@ -38,6 +38,20 @@ static const char *fraction(void *at, const char *value) { /* double */
     return NULL;
 }
 
+static const char *variable(void *at, const char *value) { /* struct launch */
+    struct launch *l = at;
+    if (l->n_env == (int)COUNT(l->env)) return "at most 32 variables";
+    l->env[l->n_env++] = value;
+    return NULL;
+}
+
+static const char *link_way(void *at, const char *value) { /* int */
+    const struct option_row *row = launch_rows;
+    while (row->set != link_way) row++;
+    *(int *)at = option_word(row->words, value);
+    return *(int *)at < 0 ? "tcp or ucx" : NULL;
+}
+
 #define FIELD(name) offsetof(struct launch, name)
 
 const struct option_row launch_rows[] = {
@@ -72,5 +86,40 @@ const struct option_row launch_rows[] = {
      fraction, FIELD(audit), USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
     {"--no-kill", NULL, "report stalls but kill no worker, for use with a debugger", option_given,
      FIELD(no_kill), USE_TRAIN, .group = GROUP_WORKERS},
+    {"--hosts", "NAMES|FILE",
+     "run on several machines: h0,h1:4 (4 workers on h1), or a file, named with a slash, with a "
+     "line for each (default: this machine)",
+     option_text, FIELD(hosts), USE_TRAIN | USE_MEMORY, .group = GROUP_HOSTS},
+    {"--launch", "CMD",
+     "start what runs on a host by CMD HOST LINE, where LINE is for the shell there (default: ssh "
+     "-o BatchMode=yes)",
+     option_text, FIELD(launcher), USE_TRAIN, .group = GROUP_HOSTS},
+    {"--key", "FILE",
+     "the key with which hosts know each other, of `trireme ckpt key FILE` (default: one is made "
+     "for the run)",
+     option_text, FIELD(key), USE_TRAIN, .group = GROUP_HOSTS},
+    {"--lease", "S",
+     "a host that is silent for S seconds stops, and the others take over its lanes (default: 3)",
+     option_seconds, FIELD(lease), USE_TRAIN, .group = GROUP_HOSTS},
+    {"--interface", "NAME|ADDRESS",
+     "the network interface that hosts use (default: the one that leads to the others)",
+     option_text, FIELD(interface), USE_TRAIN, .group = GROUP_HOSTS},
+    {"--port", "A-B", "ports that hosts listen at (default: any)", option_text, FIELD(ports),
+     USE_TRAIN, .group = GROUP_HOSTS},
+    {"--overlap", "on|off",
+     "send sums while a host still computes its lanes, or after that, to see what it hides "
+     "(default: on)",
+     option_off, FIELD(no_overlap), USE_TRAIN, .group = GROUP_HOSTS},
+    {"--wire-open", NULL, "do not authenticate sums, for networks that only trusted hosts reach",
+     option_given, FIELD(wire_open), USE_TRAIN, .group = GROUP_HOSTS},
+    {"--link", "WAY",
+     "what carries the sums between hosts (default: tcp):\n"
+     "tcp: connections of Trireme's own\n"
+     "ucx: UCX, for InfiniBand and the like; its ports must be reached by trusted hosts alone",
+     link_way, FIELD(link), USE_TRAIN, .group = GROUP_HOSTS, .words = WORDS("tcp", "ucx")},
+    {"--chdir", "DIR", "the working directory on the hosts (default: this one)", option_text,
+     FIELD(chdir), USE_TRAIN, .group = GROUP_HOSTS},
+    {"--env", "NAME", "give the hosts this variable, too, beside TRIREME_*; may be repeated",
+     variable, 0, USE_TRAIN, .group = GROUP_HOSTS},
     {0},
 };

@@ -17,6 +17,7 @@ static int run(int argc, char **argv) {
         text_free(&t);
         return TRI_USAGE;
     }
+    if (!strcmp(argv[1], "ferry")) return cli_ferry(argc, argv);
     const struct command *c = command_find(argv[1]);
     if (!c) return cli_fail();
     const char *topic;

@@ -8,6 +8,7 @@
 #include "cli/visit.h"
 #include "machine/budget.h"
 #include "crew/head.h"
+#include "launch/host_list.h"
 #include "run/evaluate.h"
 #include "run/trial.h"
 #include "run/open.h"
@@ -28,6 +29,7 @@ static void total(struct text *t, const char *what, size_t bytes) {
 
 /* The processes that share the memory listed below. */
 static void tell_workers(struct text *t, const struct crew_size *s) {
+    if (s->hosts) text_add(t, "each of %d host(s) with ", s->hosts);
     text_add(t, "%d worker(s)", s->workers);
     if (s->spares) text_add(t, " and %d spare(s)", s->spares);
     text_add(t, " of %d thread(s)", s->threads);
@@ -79,6 +81,10 @@ static void report(struct text *t, const tri_run *run, const struct crew_size *s
           budget_program(last));
     text_add(t, "\n");
     line(t, "of activations: an operator's scratch at the peak", "", b.scratch);
+    for (int k = 0; size && size->hosts > 0 && k < 2; k++)
+        if (m->tree[k].g)
+            line(t, "of sums of lanes: kept until all hosts have them", k ? "" : ", of counts",
+                 tree_kept_bytes(&m->tree[k], size->hosts, size->weight));
     line(t, "of all that, for the worst case: a run may never use it", "", b.untouched);
     text_add(t, "\nthe largest tensors at the peak of the fullest arena:\n");
     size_t n = budget_peak(m, peak, PEAK_TENSORS);
@@ -126,9 +132,10 @@ static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch l = {0};
     if (cli_read(c, argc, argv, &l, &a) || cli_check_launch(&l, &a.options)) return cli_fail();
-    const bool alone = !l.workers;
+    const bool alone = !l.workers && !l.hosts;
     launch_settle(&l);
-    const struct crew_size several = launch_size(&l);
+    struct crew_size several = launch_size(&l);
+    if (l.hosts && host_list_size(l.hosts, &several)) return cli_fail();
     if (crew_check(&several)) return cli_fail();
     if (a.program) return visit_start(&a);
     const struct crew_size *size = alone ? NULL : &several;

@@ -17,6 +17,7 @@ static void add_run(struct text *cells, int pid, const struct look_view *v) {
     text_add(cells, "%d\t%s\t%s\t%d", pid, *v->out ? v->out : "-", *v->title ? v->title : "-",
              v->ranks);
     if (v->spares) text_add(cells, "+%d", v->spares);
+    if (v->hosts.n) text_add(cells, " on %s", v->hosts.self);
     if (v->replicas) text_add(cells, " in %d replica(s)", v->replicas);
     text_add(cells, "\t%llu/%llu", (unsigned long long)v->committed, (unsigned long long)v->total);
     text_add(cells, isnan(v->loss) ? "\t-" : "\t%#.4g", v->loss);

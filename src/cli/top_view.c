@@ -126,6 +126,13 @@ static void draw_title(struct pen *p, const struct look_view *v) {
     end_line(p);
     put_within(p, DIM, *v->out ? v->out : "no directory", p->page->columns, true);
     end_line(p);
+    if (!v->hosts.n) return;
+    piece(p, PLAIN, "host %s", v->hosts.self);
+    piece(p, PLAIN, "teller %s", v->hosts.epoch ? v->hosts.teller : "-");
+    piece(p, v->hosts.taking < v->hosts.n ? YELLOW : PLAIN, "%d of %d hosts take part",
+          v->hosts.taking, v->hosts.n);
+    piece(p, PLAIN, "epoch %u", v->hosts.epoch);
+    end_line(p);
 }
 
 #define MOST_BARS 256

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "launch/coordinate.h"
 #include "run/run.h"
 #include "loop/train_loop.h"
 #include "run/open.h"
@@ -19,7 +20,7 @@ static int launch(const struct launch *l, const struct cli_arguments *a) {
     settled.program = LAUNCH_SELF;
     settled.title = a->model;
     settled.ends_with_run = true;
-    return agent_run(&settled);
+    return l->hosts ? coordinate(&settled) : agent_run(&settled);
 }
 
 /* Whether a step has a single lane and no mesh. A second worker would have nothing to do then, so
@@ -39,6 +40,7 @@ static bool one_lane(const struct cli_arguments *a) {
 
 static bool wants_agent(const struct launch *l, const struct cli_arguments *a) {
     if (cli_is_worker()) return false;
+    if (l->hosts) return true;
     return l->automatic ? !one_lane(a) : l->workers > 0;
 }
 

@@ -151,7 +151,8 @@ check 'an unknown request' \
     b paus
 check 'what a request does' fails 2 'unknown request save; do you mean checkpoint?' ctl b save
 check 'a request before the directory' \
-    fails 2 'the directory of the run comes before scale: trireme ctl DIR scale N' ctl scale 2 b
+    fails 2 'the directory of the run comes before scale: trireme ctl DIR scale \[HOST=\]N' \
+    ctl scale 2 b
 check 'no request' fails 2 'ctl lacks its request' ctl b
 check 'no number' fails 2 'scale lacks its number' ctl b scale
 check 'a wrong number' fails 2 'scale two: expected the number of workers' ctl b scale two

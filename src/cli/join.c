@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme join: takes part in a run over several hosts. And `trireme ferry`, which an agent starts:
+ * it is no command of the user's. */
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/launch.h"
+#include "ferry/ferry.h"
+#include "launch/membership.h"
+
+static const struct option_row rows[] = {
+    {"--key", "FILE", "the run's key, of `trireme ckpt key FILE`; -: 64 digits on standard input",
+     option_text, offsetof(struct join_options, key), USE_ALL, .group = GROUP_NONE},
+    {"--name", "NAME", "this host's name among --hosts (default: that of the machine)", option_text,
+     offsetof(struct join_options, name), USE_ALL, .group = GROUP_NONE},
+    {"--port", "A-B", "ports to listen at for other hosts (default: any)", option_text,
+     offsetof(struct join_options, ports), USE_ALL, .group = GROUP_NONE},
+    {0},
+};
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct join_options own = {0};
+    const struct option_set sets[] = {{rows, &own}, {0}};
+    if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
+    tri_status status = TRI_OK;
+    if (argc != 2)
+        status = base_fail(TRI_USAGE, "join needs one ADDRESS: trireme %s %s", c->name,
+                           c->arguments);
+    else if (!own.key)
+        status = base_fail(TRI_USAGE, "join lacks the run's key: --key FILE, with the file of "
+                           "`trireme run --key FILE`, or --key - and the key on standard input, "
+                           "as `trireme run --hosts` gives it");
+    if (status) return cli_fail();
+    own.address = argv[1];
+    return membership_join(&own);
+}
+
+static void describe(struct text *out) {
+    options_describe((const struct option_row *const[]){rows, NULL}, USE_ALL, "all", out);
+}
+
+const struct command command_join = {
+    .name = "join",
+    .arguments = "ADDRESS --key FILE",
+    .help = "take part in a run over several hosts, whose coordinator is at ADDRESS",
+    .more = describe,
+    .run = run,
+};
+
+int cli_ferry(int argc, char **argv) {
+    if (argc == 4) return ferry_run(atoi(argv[2]), atoi(argv[3]));
+    base_fail(TRI_USAGE, "trireme ferry is started by the agent of a host, not by you");
+    return cli_fail();
+}
