@@ -21,8 +21,8 @@ configured = sh scripts/configure.sh $(BUILD)
 prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
-.PHONY: all demo test test-slow bench bench-kernels bench-workers bench-pairs bench-convergence \
-    bench-deps install clean help
+.PHONY: all demo test test-slow test-hosts bench bench-kernels bench-workers bench-hosts \
+    bench-pairs bench-convergence bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -41,6 +41,10 @@ test-slow:
 	@$(prepare_tests)
 	@sh scripts/test.sh $(BUILD) --setup slow --suite long
 
+test-hosts:
+	@$(prepare_tests)
+	@sh scripts/test.sh $(BUILD) --setup slow --suite hosts
+
 # A quick run: make bench ROWS=lenet5,linear ROUNDS=3
 bench: all
 	@$(PYTHON) bench/bench.py $(BUILD) $(rows) $(rounds) \
@@ -55,6 +59,9 @@ bench-kernels: all
 
 bench-workers: all
 	@$(PYTHON) bench/workers.py $(BUILD) $(rows) $(rounds)
+
+bench-hosts: all
+	@$(PYTHON) bench/hosts.py $(BUILD) $(rows) $(rounds)
 
 # make bench-pairs OLD=../before/build/src/trireme ROWS=lenet5 ROUNDS=3
 bench-pairs: all
@@ -80,6 +87,7 @@ help:
 	@echo 'make demo                      trains a network on Fashion-MNIST and reports its accuracy'
 	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
 	@echo 'make test-slow                 runs the long forms of the fault tests'
+	@echo 'make test-hosts                runs the long forms of the tests of several hosts'
 	@echo 'make bench                     measures the included networks and compares them with the'
 	@echo '                               PyTorch that python3 imports (PYTHON=FILE: another one);'
 	@echo '                               takes hours; ROWS=lenet5,linear ROUNDS=3 SECONDS=1 is quick'
@@ -87,6 +95,7 @@ help:
 	@echo '                               oneDNN; ROWS=lenet5,bert-up ROUNDS=3 THREADS=1 is quick,'
 	@echo '                               CONV=direct leaves out Winograd'
 	@echo 'make bench-workers             measures runs with several workers; takes ROWS and ROUNDS'
+	@echo 'make bench-hosts               measures runs over several hosts; takes ROWS and ROUNDS'
 	@echo 'make bench-pairs OLD=PROGRAM   measures training beside another build of trireme, in turns;'
 	@echo '                               takes ROWS and ROUNDS'
 	@echo 'make bench-convergence         trains networks to the end and compares their quality with'
