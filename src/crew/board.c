@@ -340,8 +340,7 @@ bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *
     return c.state == CLAIM_TAKEN && c.owner != thread;
 }
 
-/* Whether all lanes that this host computes are over. The others do not come if one has failed. */
-static bool own_are_over(struct board *b, uint32_t step) {
+bool board_own_are_over(struct board *b, uint32_t step) {
     for (int i = 0; i < b->tree->lanes; i++)
         if (b->mine[i] && !board_is_over(b, step, i)) return false;
     return true;
@@ -352,7 +351,8 @@ bool board_complete(struct board *b, uint32_t step, int *failed) {
     bool fails;
     *failed = -1;
     if (first_left(b, step, LANES, &fails) < lanes) {
-        if (!b->mine || !own_are_over(b, step)) return false;
+        /* Of several hosts: the other lanes do not come if one of these has failed. */
+        if (!b->mine || !board_own_are_over(b, step)) return false;
         for (int i = 0; i < lanes && *failed < 0; i++)
             if (board_has_failed(b, step, i)) *failed = i;
         return false;

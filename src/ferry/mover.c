@@ -221,7 +221,7 @@ static struct move *announced(struct mover *m, int host, const struct link_heade
 }
 
 /* Messages of a peer are in order: whatever it sent for this step came before one of a later step.
- * So nothing that this step needs waits behind that. */
+ * So no message that this step needs comes after one of a later step. */
 static bool is_later(const struct mover *m, const struct link_header *h) {
     return m->fresh || (int32_t)(h->step - m->step) > 0;
 }

@@ -58,23 +58,14 @@ static tri_status make_head(struct agent *a) {
 /* ---- signals ---- */
 
 static tri_status open_signals(struct agent *a) {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction now;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    /* A signal that is ignored, as under nohup, stays so: a signalfd would receive it. */
-    for (size_t i = 0; i < COUNT(ends); i++)
-        if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN) sigaddset(&set, ends[i]);
     pipes_hold();
     a->blocks_signals = true;
-    sigprocmask(SIG_BLOCK, &set, &a->old_mask);
+    a->signals = launch_block_signals(&a->old_mask);
     int nowhere = a->launch->timing ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     a->output[0] = fcntl(nowhere < 0 ? STDOUT_FILENO : nowhere, F_DUPFD, 16);
     a->output[1] = fcntl(STDERR_FILENO, F_DUPFD, 16);
     if (nowhere >= 0) close(nowhere);
     cores_find(&a->cores, a->launch->workers, a->launch->threads);
-    a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     a->deaths = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (a->signals < 0 || a->deaths < 0)
         return base_fail(TRI_FAILED, "cannot wait for signals: %s", strerror(errno));

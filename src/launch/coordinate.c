@@ -146,16 +146,8 @@ static void read_signals(struct coordinating *c) {
 }
 
 static tri_status open_signals(struct coordinating *c) {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction now;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    for (size_t i = 0; i < COUNT(ends); i++)
-        if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN) sigaddset(&set, ends[i]);
-    sigprocmask(SIG_BLOCK, &set, &c->old_mask);
     signal(SIGPIPE, SIG_IGN); /* what it starts may end before it has read its key */
-    c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    c->signals = launch_block_signals(&c->old_mask);
     return c->signals < 0 ? base_fail(TRI_FAILED, "cannot wait for signals: %s", strerror(errno))
                           : TRI_OK;
 }
@@ -287,7 +279,7 @@ static void drain(struct coordinating *c) {
     struct signalfd_siginfo s;
     while (!control_next(c->control, &e) && e.what != CONTROL_NOTHING) {
         if (e.what == CONTROL_ENDED) coordinator_ended(c->coordinator, e.conn, e.why, base_now());
-        if (e.what == CONTROL_ARRIVED) arrived(c, &e); /* who joins now is told so */
+        if (e.what == CONTROL_ARRIVED) arrived(c, &e); /* a host that is too late */
     }
     while (read(c->signals, &s, sizeof s) == (ssize_t)sizeof s)
         if (s.ssi_signo != SIGCHLD && !c->failed) stop(c, (int)s.ssi_signo);

@@ -69,8 +69,8 @@ void coordinator_drop(struct coordinator *c, int conn, enum host_kind kind, cons
 const char *coordinator_names(const struct coordinator *c, unsigned states, char text[HOST_TEXT]);
 /* Its connection has ended; it may join again; it must not without the user's doing. */
 enum going { ENDED, SILENT, OUT };
-/* The host takes no part any more. Of a member the user is told when the step is known, in which
- * that happened. */
+/* The host takes no part any more. If it was a member, the user learns of it as soon as the step is
+ * known in which that happened. */
 void coordinator_lose(struct coordinator *c, struct host *h, enum going how, const char *why);
 void coordinator_tell_gone(struct coordinator *c);
 

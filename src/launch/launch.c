@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 
 #include "base/host.h"
 
@@ -22,9 +23,21 @@ void launch_settle(struct launch *l) {
 }
 
 struct crew_size launch_size(const struct launch *l) {
-    struct crew_size size = {.workers = l->workers, .spares = l->spares, .threads = l->threads,
-                             .most = l->most, .audit = l->audit};
-    return size;
+    return (struct crew_size){.workers = l->workers, .spares = l->spares, .threads = l->threads,
+                              .most = l->most, .audit = l->audit};
+}
+
+int launch_block_signals(sigset_t *old) {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    /* A signalfd would receive a signal that is ignored. */
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN) sigaddset(&set, ends[i]);
+    sigprocmask(SIG_BLOCK, &set, old);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 enum form { WHOLE, REAL, FLAG };

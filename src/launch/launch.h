@@ -3,6 +3,8 @@
 #ifndef LAUNCH_LAUNCH_H
 #define LAUNCH_LAUNCH_H
 
+#include <signal.h>
+
 #include "crew/head.h"
 #include "crew/host_messages.h"
 
@@ -55,6 +57,9 @@ struct launch {
 
 /* Sets the fields that are 0 to their defaults; if `automatic`, also workers. */
 void launch_settle(struct launch *l);
+/* Blocks the signals that end a run, and SIGCHLD; those that are ignored, as under nohup, stay so.
+ * Returns a descriptor that they are read from; -1: see errno. */
+int launch_block_signals(sigset_t *old);
 struct crew_size launch_size(const struct launch *l); /* after launch_settle */
 /* The numbers of a launch, by name, as agents get them from the coordinator. */
 #define LAUNCH_NUMBERS 16

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "launch/host_list.h"
+#include "link/control.h"
 
 #define USUAL_LAUNCHER "ssh -o BatchMode=yes"
 
@@ -97,13 +98,6 @@ static bool print_address(const struct sockaddr *a, char text[64]) {
     return !getnameinfo(a, n, text, 64, NULL, 0, NI_NUMERICHOST);
 }
 
-static bool is_loopback(const struct sockaddr *a) {
-    if (a->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
-    return a->sa_family == AF_INET6 &&
-           IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
-}
-
 static tri_status address_of_interface(const char *name, char text[64]) {
     struct ifaddrs *all, *a;
     bool found = false;
@@ -126,8 +120,7 @@ static bool own_address(const struct addrinfo *to, char text[64]) {
     int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool ok = fd >= 0 && !connect(fd, to->ai_addr, to->ai_addrlen) &&
               !getsockname(fd, (struct sockaddr *)&own, &n) &&
-              !is_loopback((struct sockaddr *)&own) &&
-              print_address((struct sockaddr *)&own, text);
+              print_address((struct sockaddr *)&own, text) && !control_is_loopback(text);
     if (fd >= 0) close(fd);
     return ok;
 }

@@ -55,11 +55,8 @@ void worker_wait_for_lease(struct worker *c, struct thread_context *me) {
 bool worker_waits_for_hosts(const struct worker_stage *s) {
     const struct worker *c = s->c;
     struct tree *t = &c->run->machine->tree[s->k];
-    for (int leg = 0; worker_has_hosts(c) && leg < t->buckets.legs; leg++) {
-        struct board *b = tree_board(t, leg);
-        for (int lane = 0; lane < t->shape.lanes; lane++)
-            if (b->mine[lane] && !board_is_over(b, (uint32_t)c->step, lane)) return false;
-    }
+    for (int leg = 0; worker_has_hosts(c) && leg < t->buckets.legs; leg++)
+        if (!board_own_are_over(tree_board(t, leg), (uint32_t)c->step)) return false;
     return worker_has_hosts(c);
 }
 

@@ -292,7 +292,7 @@ static void shut(struct ucx_stream *s) {
     if (!s->u->inside) remove_stream(s); /* else work does */
 }
 
-/* Also called inside ucp_am_send_nbx. The owner is told in work. */
+/* UCX may call it inside ucp_am_send_nbx, too, so the owner learns of it later, in `work`. */
 static void broke(void *user, ucp_ep_h ep, ucs_status_t status) {
     (void)ep;
     fault(user, ucs_status_string(status));

@@ -374,7 +374,7 @@ static void an_idle_ferry_sleeps(void **state) {
     finish();
 }
 
-/* What the agent says is checked, and what is wrong is told. */
+/* The ferry checks what the agent says, and reports what is wrong. */
 static void wrong_messages(void **state) {
     (void)state;
     const struct host_message again = {.kind = HOST_START, .hosts = 1, .run = 7};

@@ -130,7 +130,7 @@ static void asks(void **state) {
     assert_int_equal(w.node[1].done, 9);
     kill_node(&w.node[0]);
     run_for(SECOND);
-    assert_true(w.node[1].asked[HOST_PAUSE] == 2); /* the new teller is told again */
+    assert_true(w.node[1].asked[HOST_PAUSE] == 2); /* the new teller gets the request, too */
     assert_true(w.node[1].changed == 1 && w.node[2].changed == 1);
     say_up(2, (struct host_message){.kind = HOST_ASK, .ask = HOST_KILL});
     run_for(SECOND);
