@@ -12,7 +12,8 @@
  *      ends, the message never arrived. `where` may drop a message, as of an old epoch.
  *   4. A session between two hosts begins when both have called link_peer for an epoch, and ends
  *      once. Nothing connects again by itself: a broken session is a change of epoch.
- *   5. A peer that is silent, stopped or slow is not an end: whoever has leases calls link_end.
+ *   5. A peer that is stopped or slow is not an end: whoever has leases calls link_end. A network
+ *      that carries nothing is, after `silence`, where the row can tell that (tcp).
  *   6. A stranger without the key can cause one LINK_REFUSED a minute, and nothing else. */
 #ifndef LINK_LINK_H
 #define LINK_LINK_H
@@ -72,6 +73,7 @@ struct link_options {
     const char *address; /* numeric, to listen at; null: any */
     int port[2];         /* the first and the last to try; 0: any */
     int64_t patience;    /* nanoseconds for a greeting; 0: 5 s */
+    int64_t silence;     /* nanoseconds without an answer of the peer's kernel, from 2 s; 0: any */
     struct link_world *world; /* in process */
 };
 

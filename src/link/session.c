@@ -30,6 +30,7 @@ static void refuse(struct sessions *s, const struct session *c, const char *why)
 
 static const char *why_late(const struct session *c) {
     if (c->state == SESSION_HELD) return "it is not expected";
+    if (c->state >= SESSION_ASKS) return "nothing gets through to it";
     return c->state == SESSION_CONNECTING ? "it does not answer at its address"
                                           : "it did not finish its greeting";
 }
@@ -80,6 +81,18 @@ tri_status session_new(struct sessions *s, int fd, enum session_state state, int
     return TRI_OK;
 }
 
+/* ---- silence ---- */
+
+static void look_later(struct sessions *s, struct session *c) {
+    const bool looks = s->silence && s->carrier->answers;
+    sockets_set_deadline(&s->sockets, &c->sock, looks ? base_now() + s->silence / 4 : 0);
+}
+
+void session_late(struct sessions *s, struct session *c) {
+    if (c->state < SESSION_ASKS || !s->carrier->answers(c, s->silence)) session_end(s, c, NULL);
+    else look_later(s, c);
+}
+
 /* ---- joining ---- */
 
 static bool is_reading(const struct session *c) {
@@ -106,7 +119,7 @@ static tri_status join(struct sessions *s, struct session *c) {
     c->state = SESSION_JOINED;
     s->awaited[host].on = false;
     s->peer[host] = c;
-    sockets_set_deadline(&s->sockets, &c->sock, 0);
+    look_later(s, c);
     watch_again(s, c);
     link_tell(&s->base, LINK_JOINED, host);
     return TRI_OK;
@@ -132,7 +145,7 @@ static tri_status greeted(struct sessions *s, struct session *c) {
     c->sock.is_stranger = false;
     if (c->mine) {
         c->state = SESSION_ASKS;
-        sockets_set_deadline(&s->sockets, &c->sock, 0);
+        look_later(s, c);
         return TRI_OK;
     }
     if (a->on && a->epoch == c->wire.epoch) return join(s, c);
@@ -319,6 +332,7 @@ tri_status sessions_open(struct sessions *s, const struct session_carrier *carri
     s->carrier = carrier;
     s->side = (struct wire_side){o->self, o->hosts, o->run, o->most, o->key};
     s->patience = o->patience ? o->patience : SOCKETS_PATIENCE;
+    s->silence = o->silence;
     s->sockets.fd = s->sockets.listener = s->sockets.timer = -1;
     s->peer = calloc((size_t)o->hosts, sizeof *s->peer);
     s->awaited = calloc((size_t)o->hosts, sizeof *s->awaited);

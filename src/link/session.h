@@ -41,6 +41,8 @@ struct session_carrier {
     tri_status (*connect)(struct sessions *s, int host, uint32_t epoch, const char *address);
     void (*close)(struct session *c);
     bool (*is_taken)(const struct session *c); /* null: what is written will arrive */
+    /* Whether the peer's kernel has answered within this many nanoseconds; null: not known. */
+    bool (*answers)(const struct session *c, int64_t within);
     void (*watched)(struct sessions *s, struct session *c); /* sock.events have changed; nullable */
 };
 
@@ -48,7 +50,7 @@ struct sessions { /* the begin of each row's own struct */
     struct link base;
     const struct session_carrier *carrier;
     struct wire_side side;
-    int64_t patience;
+    int64_t patience, silence;
     struct sockets sockets;
     struct session *first;
     struct session **peer; /* by host; null */
@@ -74,6 +76,8 @@ void session_connected(struct sessions *s, struct session *c);
 void session_ready(struct sessions *s, struct session *c, uint32_t events);
 /* Ends it. why: null if its deadline has passed. */
 void session_end(struct sessions *s, struct session *c, const char *why);
+/* Its deadline has passed, which is the time to look whether the peer answers. */
+void session_late(struct sessions *s, struct session *c);
 
 /* A row's functions. */
 tri_status session_peer(struct link *l, int host, uint32_t epoch, const char *address);
