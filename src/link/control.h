@@ -17,7 +17,7 @@
 
 #include "link/link.h"
 
-#define CONTROL_MOST (4u << 20)   /* bytes of a message */
+#define CONTROL_MOST (8u << 20)   /* bytes of a message */
 #define CONTROL_QUEUED (8u << 20) /* bytes that the kernel has not taken yet */
 #define CONTROL_CONNECTIONS 1024
 

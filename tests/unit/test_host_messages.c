@@ -7,11 +7,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <setjmp.h>
 
 #include <cmocka.h>
 
-#include "crew/host_messages.h"
+#include "crew/host_socket.h"
 
 static uint8_t has[] = {0xff, 0x80, 0x05};
 static const char *names[] = {"h0", "h1", "node-17.cluster"};
@@ -209,12 +211,50 @@ static void wrong_values(void **state) {
     wrong(HOST_ASK, no_ask, "ASK");
 }
 
+/* Short, and longer than any socket takes at once. */
+static void over_a_socket(void **state) {
+    (void)state;
+    static uint8_t bits[1 << 16], other[1 << 16];
+    static struct host_member each[HOSTS_MOST];
+    int pair[2];
+    struct host_message m;
+    enum host_socket what;
+    const struct host_message hold = {.kind = HOST_HOLD, .epoch = 5};
+    struct host_message epoch = {.kind = HOST_EPOCH, .epoch = 6, .n_members = HOSTS_MOST,
+                                 .member = each};
+    for (size_t i = 0; i < sizeof bits; i++) bits[i] = (uint8_t)(i * i >> 7), other[i] = ~bits[i];
+    for (int h = 0; h < HOSTS_MOST; h++) {
+        each[h] = (struct host_member){true, 1, "10.0.0.1:1", report_of(17)};
+        each[h].report.n = 8 * HOST_HAS;
+        each[h].report.has = h % 2 ? bits : other;
+    }
+    assert_true(HOST_HAS <= sizeof bits);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+    assert_int_equal(host_socket_take(pair[1], MSG_DONTWAIT, &m, &what), TRI_OK);
+    assert_int_equal(what, HOST_SOCKET_NONE);
+    assert_int_equal(host_socket_send(pair[0], &epoch, MSG_DONTWAIT), TRI_OK);
+    assert_int_equal(host_socket_send(pair[0], &hold, MSG_DONTWAIT), TRI_OK);
+    assert_int_equal(host_socket_take(pair[1], 0, &m, &what), TRI_OK);
+    assert_true(what == HOST_SOCKET_TAKEN && m.kind == HOST_EPOCH);
+    for (int h = 0; h < HOSTS_MOST; h++)
+        assert_memory_equal(m.member[h].report.has, each[h].report.has, HOST_HAS);
+    host_message_free(&m);
+    assert_int_equal(host_socket_take(pair[1], 0, &m, &what), TRI_OK);
+    assert_true(what == HOST_SOCKET_TAKEN && m.kind == HOST_HOLD && m.epoch == 5);
+    close(pair[0]);
+    assert_int_equal(host_socket_take(pair[1], 0, &m, &what), TRI_OK);
+    assert_int_equal(what, HOST_SOCKET_CLOSED);
+    assert_int_equal(host_socket_send(pair[1], &hold, 0), TRI_OK); /* the other end is known gone */
+    close(pair[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_and_got),
         cmocka_unit_test(values),
         cmocka_unit_test(cut_or_longer),
         cmocka_unit_test(wrong_values),
+        cmocka_unit_test(over_a_socket),
     };
     return cmocka_run_group_tests_name("host messages", tests, NULL, NULL);
 }
