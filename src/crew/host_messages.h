@@ -25,7 +25,7 @@
     X(HELLO, VERSION | NAME | PID) \
     X(REFUSED, TEXT) \
     /* agent -> coordinator */ \
-    X(READY, DIGEST | STATE | BYTES | ADDRESS | WEIGHT) \
+    X(READY, STEP | DIGEST | STATE | BYTES | ADDRESS | WEIGHT) \
     X(FAILED, TEXT) \
     X(CLOSED, CODE | TEXT) \
     X(LEAVE, NONE) \
@@ -49,7 +49,7 @@
     X(REPORT, EPOCH | REPORT) \
     X(LOST, EPOCH | HOST | TEXT) \
     /* agent -> ferry */ \
-    X(START, HOST | RUN | HOSTS | KEY | ADDRESS | PORTS | WIRE) \
+    X(START, HOST | RUN | HOSTS | LEASE | KEY | ADDRESS | PORTS | WIRE) \
     /* agent -> ferry, which returns it */ \
     X(PING, TIME) \
     /* ferry -> agent */ \

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "crew/host_socket.h"
 #include "ferry/ferry.h"
 
 struct process {
@@ -25,8 +26,6 @@ struct process {
     pthread_mutex_t lock; /* of all above, while the waiter lives */
     sem_t handled;        /* what the waiter has told */
     bool ends;
-    char *buffer;
-    size_t capacity;
 };
 
 static tri_status failed(const char *what) {
@@ -59,19 +58,9 @@ static void *wait_for_head(void *arg) {
 
 /* ---- the agent ---- */
 
-/* It has closed the socket, which the next read finds if this was a write. */
-static bool has_gone(void) { return errno == EPIPE || errno == ECONNRESET; }
-
 static tri_status tell(void *user, const struct host_message *m) {
     const struct process *p = user;
-    struct text t = {0};
-    tri_status status = host_message_put(m, &t);
-    ssize_t sent = 0;
-    if (!status) do sent = send(p->socket, t.data, t.size, MSG_NOSIGNAL);
-        while (sent < 0 && errno == EINTR);
-    if (!status && sent < 0 && !has_gone()) status = failed("write to the agent");
-    text_free(&t);
-    return status;
+    return host_socket_send(p->socket, m, 0);
 }
 
 static tri_status take_key(struct process *p, struct host_message *m) {
@@ -99,6 +88,8 @@ static tri_status start(struct process *p, struct host_message *m) {
         .view = &p->view, .row = row, .late = m->wire.late, .tell = tell, .user = p,
         .link = {.self = m->host, .hosts = m->hosts, .run = m->run,
                  .key = m->wire.open ? NULL : p->key,
+                 /* If a whole host is silent, the coordinator is to notice first. */
+                 .silence = 2 * m->lease + INT64_C(2000000000),
                  .address = *m->address ? m->address : NULL,
                  .port = {m->port[0], m->port[1]}}};
     if ((status = ferry_open(&place, &p->ferry))) return status;
@@ -114,23 +105,15 @@ static tri_status start(struct process *p, struct host_message *m) {
 
 /* *open: false once the agent has closed the socket. */
 static tri_status hear(struct process *p, bool *open) {
-    struct host_message m = {0};
-    ssize_t n;
-    do n = recv(p->socket, NULL, 0, MSG_PEEK | MSG_TRUNC);
-    while (n < 0 && errno == EINTR);
-    *open = n > 0;
-    if (n <= 0) return !n || has_gone() ? TRI_OK : failed("read from the agent");
-    while (p->capacity < (size_t)n)
-        if (!ARRAY_GROW(p->buffer, p->capacity, p->capacity)) return base_no_memory("a message");
-    do n = recv(p->socket, p->buffer, p->capacity, 0);
-    while (n < 0 && errno == EINTR);
-    if (n < 0) return failed("read from the agent");
-    tri_status status = host_message_get(p->buffer, (size_t)n, &m);
-    if (!status && m.kind == HOST_START) status = start(p, &m);
-    else if (!status && m.kind == HOST_PING) status = tell(p, &m);
-    else if (!status && p->ferry) status = ferry_take(p->ferry, &m);
-    else if (!status) status = base_fail(TRI_FAILED, "a message before START");
-    explicit_bzero(p->buffer, (size_t)n);
+    struct host_message m;
+    enum host_socket what;
+    tri_status status = host_socket_take(p->socket, 0, &m, &what);
+    *open = what == HOST_SOCKET_TAKEN;
+    if (status || !*open) return status;
+    if (m.kind == HOST_START) status = start(p, &m);
+    else if (m.kind == HOST_PING) status = tell(p, &m);
+    else if (p->ferry) status = ferry_take(p->ferry, &m);
+    else status = base_fail(TRI_FAILED, "a message before START");
     host_message_free(&m);
     return status;
 }
@@ -170,7 +153,6 @@ static void end(struct process *p) {
     if (p->changed >= 0) close(p->changed);
     sem_destroy(&p->handled);
     pthread_mutex_destroy(&p->lock);
-    free(p->buffer);
 }
 
 int ferry_run(int store_fd, int socket_fd) {

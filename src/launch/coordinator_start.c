@@ -86,6 +86,7 @@ void coordinator_take_ready(struct coordinator *c, struct host *h, struct host_m
                         (unsigned long long)c->step);
     } else {
         h->state = READY;
+        h->step = m->step;
     }
 }
 
@@ -101,7 +102,6 @@ void coordinator_check_timeouts(struct coordinator *c) {
     }
 }
 
-/* Begins the run when all hosts are ready, or ends it. */
 /* Whether only the host itself reaches its ferry. */
 static bool is_alone(const struct host *h) {
     char address[HOSTS_ADDRESS];
@@ -111,28 +111,43 @@ static bool is_alone(const struct host *h) {
     return control_is_loopback(*address == '[' ? address + 1 : address);
 }
 
-/* How it differs from the first; null: in nothing. */
-static const char *differs(const struct coordinator *c, const struct host *h) {
-    const struct host *first = c->host;
-    if (memcmp(h->digest, first->digest, HOST_BYTES)) return "network, options or data differ";
-    if (memcmp(h->values, first->values, HOST_BYTES)) return "parameters or checkpoint differ";
+/* How it differs from another; null: in nothing that it could not fetch. */
+static const char *differs(const struct coordinator *c, const struct host *h,
+                           const struct host *from) {
+    if (memcmp(h->digest, from->digest, HOST_BYTES)) return "network, options or data differ";
+    if (h->step == from->step && memcmp(h->values, from->values, HOST_BYTES))
+        return "parameters or checkpoint differ";
     for (const struct host *other = c->host; is_alone(h) && other < c->host + c->o.n; other++)
         if (!is_alone(other)) return "address is reached by itself alone, and so differs";
     return NULL;
 }
 
+/* Hosts that do not share a directory have checkpoints of their own. */
+static void let_fetch(struct coordinator *c, struct host *h, const struct host *latest) {
+    base_format(h->cause, sizeof h->cause, "its checkpoint is of step %llu, and that of host %s of "
+                "step %llu: it joins again, and fetches the state", (unsigned long long)h->step,
+                latest->name, (unsigned long long)latest->step);
+    coordinator_say(c, "host %s: %s", h->name, h->cause);
+    coordinator_drop(c, h->conn, HOST_EVICTED, h->cause);
+    h->conn = -1;
+    h->state = GONE;
+    h->told = true;
+}
+
+/* Begins the run when all hosts are ready, or ends it. */
 void coordinator_settle_start(struct coordinator *c) {
     int ready = 0, gone = 0;
+    const struct host *latest = c->host;
     for EACH(c, h) {
         ready += h->state == READY;
         gone += h->state == GONE;
+        if (h->step > latest->step) latest = h;
     }
-    /* All are compared with the first. */
     for EACH(c, h) {
         char why[HOST_TEXT];
-        const char *how = ready < c->o.n ? NULL : differs(c, h);
+        const char *how = ready < c->o.n ? NULL : differs(c, h, latest);
         if (!how) continue;
-        base_format(why, sizeof why, "its %s from those of host %s", how, c->host[0].name);
+        base_format(why, sizeof why, "its %s from those of host %s", how, latest->name);
         coordinator_lose(c, h, OUT, why);
         gone++;
     }
@@ -143,10 +158,11 @@ void coordinator_settle_start(struct coordinator *c) {
         coordinator_end_run(c, TRI_FAILED, text);
     } else if (!gone && ready == c->o.n) {
         for EACH(c, h) {
-            h->state = MEMBER;
             h->deadline = c->now + c->o.lease + SLACK;
+            if (h->step < latest->step) let_fetch(c, h, latest);
+            else h->state = MEMBER;
         }
-        memcpy(c->digest, c->host->digest, HOST_BYTES);
+        memcpy(c->digest, latest->digest, HOST_BYTES);
         c->changed = true;
     }
 }

@@ -30,6 +30,7 @@ struct member {
     bool is_ready;
     int64_t bytes;
     int weight;
+    uint64_t resumed;
 };
 
 static void tell(struct member *m, struct host_message message) {
@@ -43,9 +44,9 @@ static void end(struct member *m, int code, const char *text) {
 }
 
 static void tell_ready(struct member *m) {
-    if (!m->is_ready || !*m->ferry.address) return;
+    if (!m->is_ready || !atomic_load(&m->hosts->agrees) || !*m->ferry.address) return;
     struct host_message r = {.kind = HOST_READY, .weight = m->weight, .bytes = m->bytes,
-                             .address = m->ferry.address};
+                             .step = m->resumed, .address = m->ferry.address};
     memcpy(r.digest, m->hosts->digest, HOST_BYTES);
     memcpy(r.state, m->hosts->state, HOST_BYTES);
     tell(m, r);
@@ -168,7 +169,8 @@ void member_coordinator_ended(struct member *m, const char *why, int64_t now) {
 void member_ferry_started(struct member *m, const struct host_wire *wire, int64_t now) {
     CHECK(m->hosts && !m->ferry.runs);
     struct host_message s = {.kind = HOST_START, .host = m->self, .hosts = m->n, .run = m->run,
-                             .address = m->o.address, .port = {m->o.port[0], m->o.port[1]},
+                             .lease = m->lease, .address = m->o.address,
+                             .port = {m->o.port[0], m->o.port[1]},
                              .wire = *wire};
     memcpy(s.key, m->o.key, HOST_BYTES);
     memset(&m->ferry, 0, sizeof m->ferry);
@@ -272,9 +274,10 @@ void member_attach(struct member *m, struct crew_hosts *hosts) {
     hosts_begin(hosts);
 }
 
-void member_ready(struct member *m, int64_t bytes, int weight) {
+void member_ready(struct member *m, int64_t bytes, int weight, uint64_t resumed) {
     m->bytes = bytes;
     m->weight = weight;
+    m->resumed = resumed;
     m->is_ready = true;
     tell_ready(m);
 }

@@ -59,8 +59,8 @@ void member_tick(struct member *m, uint64_t opened, int64_t now);
 bool member_is_cut(const struct member *m, int64_t now);
 
 /* Of the host's own run: */
-/* hosts: `agrees` is set. bytes: of the state. */
-void member_ready(struct member *m, int64_t bytes, int weight);
+/* hosts: `agrees` is set. bytes: of the state. resumed: the step of its checkpoint; 0: none. */
+void member_ready(struct member *m, int64_t bytes, int weight, uint64_t resumed);
 void member_failed(struct member *m, const char *text); /* the teller's `fail` follows */
 void member_closed(struct member *m, int code, const char *text);
 void member_workers(struct member *m, int workers); /* that are ready */

@@ -15,15 +15,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "crew/host_socket.h"
 #include "io/seal.h"
 #include "launch/agent_inside.h"
 #include "launch/member.h"
 #include "launch/steer.h"
 #include "link/control.h"
 
+_Static_assert(HOST_MESSAGE <= CONTROL_MOST, "control connections carry all messages");
+
 #define TICK 50                 /* milliseconds */
 #define LAST_WORD 10000000000   /* nanoseconds that an ended host waits for the run's end */
-#define ANSWER (256 << 10)      /* bytes of a ferry's message */
 
 struct membership {
     const struct join_options *o;
@@ -66,18 +68,12 @@ static void to_coordinator(void *user, const struct host_message *m) {
     text_free(&t);
 }
 
+/* A ferry that takes nothing does not answer: see `stuck`. */
 static void to_ferry(void *user, const struct host_message *m) {
     struct membership *s = user;
-    struct text t = {0};
-    if (s->ferry_fd < 0) return;
-    const ssize_t sent = host_message_put(m, &t)
-                             ? 0 : send(s->ferry_fd, t.data, t.size, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (t.data) sodium_memzero(t.data, t.size); /* it may be the key */
-    text_free(&t);
-    /* A ferry that takes nothing does not answer: see `stuck`. */
-    if (sent >= 0 || errno == EPIPE || errno == ECONNRESET || errno == EAGAIN) return;
-    agent_print(s->agent, "cannot tell the ferry %s: %s; the host ends", host_kind_name(m->kind),
-                strerror(errno));
+    if (s->ferry_fd < 0 || !host_socket_send(s->ferry_fd, m, MSG_DONTWAIT)) return;
+    agent_print(s->agent, "message %s to the ferry: %s; the host ends", host_kind_name(m->kind),
+                tri_message());
     agent_end_now(s->agent, 1);
 }
 
@@ -197,8 +193,6 @@ static void start_ferry(struct membership *s) {
         agent_print(s->agent, "cannot start the ferry: %s", strerror(errno));
         return;
     }
-    const int room = 8 << 20;
-    for (int i = 0; i < 2; i++) setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     const pid_t parent = getpid(), pid = fork();
     if (!pid) become_ferry(s->agent, pair[1], parent);
     close(pair[1]);
@@ -216,13 +210,13 @@ static void start_ferry(struct membership *s) {
 }
 
 static void read_ferry(struct membership *s) {
-    static char bytes[ANSWER];
-    for (;;) {
-        struct host_message m = {0};
-        ssize_t n = s->ferry_fd < 0 ? 0 : recv(s->ferry_fd, bytes, sizeof bytes, MSG_DONTWAIT);
-        if (n <= 0) return;
-        if (host_message_get(bytes, (size_t)n, &m)) agent_print(s->agent, "%s", tri_message());
-        else member_from_ferry(s->member, &m, base_now());
+    struct host_message m;
+    enum host_socket what = HOST_SOCKET_TAKEN;
+    while (s->ferry_fd >= 0 && what == HOST_SOCKET_TAKEN) {
+        if (host_socket_take(s->ferry_fd, MSG_DONTWAIT, &m, &what))
+            agent_print(s->agent, "%s", tri_message());
+        else if (what == HOST_SOCKET_TAKEN)
+            member_from_ferry(s->member, &m, base_now());
         host_message_free(&m);
     }
 }
@@ -353,7 +347,8 @@ static void tell(struct membership *s) {
     if (!s->ready && atomic_load(&own->agrees)) {
         s->ready = true;
         member_ready(s->member, (int64_t)h->layout.region[REGION_VALUES].bytes,
-                     own->n ? s->welcome.weights.of[own->self] : 1);
+                     own->n ? s->welcome.weights.of[own->self] : 1,
+                     own->joins ? 0 : atomic_load(&h->course.base));
     }
     const bool teller = atomic_load(&own->teller) == own->self;
     if (!s->failed && !teller && atomic_load(&h->course.ending) == CREW_FAILED) {
@@ -576,6 +571,7 @@ static void say_goodbye(const struct membership *s) {
 
 int membership_join(const struct join_options *o) {
     struct membership s = {.o = o, .ferry_fd = -1};
+    prctl(PR_SET_PDEATHSIG, 0); /* whoever started it: if the coordinator dies, this host saves */
     tri_status status = read_key(o->key, &s.key);
     if (!status) status = connect_to(&s);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());

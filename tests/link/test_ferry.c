@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/random.h"
+#include "crew/host_socket.h"
 #include "link/hosts.h"
 
 static struct agent {
@@ -43,20 +44,16 @@ static int draw(int n) { return (int)(random_u32(17, 0, drawn++) % (uint32_t)n);
 /* ---- messages ---- */
 
 static void say(int i, const struct host_message *m) {
-    struct text t = {0};
-    assert_int_equal(host_message_put(m, &t), TRI_OK);
-    assert_int_equal(send(agent[i].socket, t.data, t.size, MSG_NOSIGNAL), t.size);
-    text_free(&t);
+    assert_int_equal(host_socket_send(agent[i].socket, m, 0), TRI_OK);
 }
 
 /* False: there is none now. */
 static bool hear(int i) {
-    static char bytes[1 << 20];
     struct agent *a = &agent[i];
-    const ssize_t n = recv(a->socket, bytes, sizeof bytes, MSG_DONTWAIT);
     struct host_message m;
-    if (n <= 0) return false;
-    assert_int_equal(host_message_get(bytes, (size_t)n, &m), TRI_OK);
+    enum host_socket what;
+    assert_int_equal(host_socket_take(a->socket, MSG_DONTWAIT, &m, &what), TRI_OK);
+    if (what != HOST_SOCKET_TAKEN) return false;
     if (m.kind == HOST_ADDRESS) snprintf(a->address, sizeof a->address, "%s", m.address);
     if (m.kind == HOST_TOLD) snprintf(a->told, sizeof a->told, "%s", m.text);
     if (m.kind == HOST_LOST && m.epoch == epoch) a->lost = m.host;
@@ -129,7 +126,7 @@ static void start_ferry(int i) {
     a->socket = pair[0];
     *a->address = 0;
     struct host_message m = {.kind = HOST_START, .host = i, .hosts = shape.hosts, .run = 7,
-                             .address = "127.0.0.1"};
+                             .lease = 1000000000, .address = "127.0.0.1"};
     memcpy(m.key, "0123456789abcdefghijklmnopqrstu", HOST_BYTES);
     say(i, &m);
     UNTIL(*a->address);
@@ -377,7 +374,7 @@ static void an_idle_ferry_sleeps(void **state) {
 /* The ferry checks what the agent says, and reports what is wrong. */
 static void wrong_messages(void **state) {
     (void)state;
-    const struct host_message again = {.kind = HOST_START, .hosts = 1, .run = 7};
+    const struct host_message again = {.kind = HOST_START, .hosts = 1, .run = 7, .lease = 1};
     const struct host_message beat = {.kind = HOST_BEAT};
     struct host_member few = {.alive = true};
     const struct host_message few_hosts = {.kind = HOST_EPOCH, .epoch = 1, .n_members = 1,

@@ -415,20 +415,21 @@ static void act(struct node *h) {
 
 static bool is_stopped(const struct node *h) { return w.now < h->stopped; }
 
+static void become_ready(struct node *h, uint8_t digest, uint64_t resumed) {
+    memset(h->head.digest, digest, HOST_BYTES);
+    atomic_store(&h->head.agrees, 1);
+    member_ready(h->member, 4 << 20, 2 + (int)(h - w.node), resumed);
+    h->ready_at = 0;
+}
+
 static void tick_node(struct node *h) {
-    const uint8_t digest[HOST_BYTES] = {1 + h->other};
-    const int i = (int)(h - w.node);
     if (!h->lives || is_stopped(h)) return;
     if (h->ferry.start && w.now >= h->ferry.start && !h->ferry.lives) {
         member_ferry_died(h->member);
         h->ferry.lives = true;
         member_ferry_started(h->member, &(struct host_wire){0}, local(h));
     }
-    if (h->ready_at && w.now >= h->ready_at) {
-        memcpy(h->head.digest, digest, sizeof digest);
-        member_ready(h->member, 4 << 20, 2 + i);
-        h->ready_at = 0;
-    }
+    if (h->ready_at && w.now >= h->ready_at) become_ready(h, 1 + h->other, 0);
     if (h->closing >= 0 && !draw(4)) {
         member_closed(h->member, h->closing, "");
         h->closing = h->closing ? 0 : h->closing;
@@ -437,7 +438,7 @@ static void tick_node(struct node *h) {
     if (h->gone) kill_node(h);
     if (h->lives && !is_cut(h) && !w.coordinator_gone && member_is_cut(h->member, local(h)) &&
         !draw(8))
-        connect_again(i);
+        connect_again((int)(h - w.node));
 }
 
 static void advance(int64_t by) {

@@ -85,16 +85,26 @@ static void names_the_missing(void **state) {
 
 static void compares_digests(void **state) {
     (void)state;
-    static const uint8_t other[HOST_BYTES] = {2};
     begin_world(3, 5);
     connect_all();
     for (int i = 0; i < 6 * w.n || !w.node[1].ready_at; i++) happen();
-    w.node[1].ready_at = 0;
-    memcpy(w.node[1].head.digest, other, HOST_BYTES);
-    member_ready(w.node[1].member, 1, 1);
+    become_ready(&w.node[1], 2, 0);
     run_for(3 * SECOND);
     said("host h1: its network, options or data differ from those of host h0");
     assert_true(over(TRI_FAILED) && !w.epoch && w.node[1].gone && w.node[2].gone);
+    end_world();
+}
+
+static void begins_with_the_latest(void **state) {
+    (void)state;
+    begin_world(3, 9);
+    connect_all();
+    for (int i = 0; i < 6 * w.n || !w.node[1].ready_at; i++) happen();
+    become_ready(&w.node[1], 1, 7);
+    run_for(3 * SECOND);
+    said("host h0: its checkpoint is of step 0, and that of host h1 of step 7");
+    said("host h2: its checkpoint is of step 0, and that of host h1 of step 7");
+    assert_true(w.epoch && w.teller == 1);
     end_world();
 }
 
@@ -495,6 +505,7 @@ int main(void) {
         cmocka_unit_test(refuses_names),
         cmocka_unit_test(names_the_missing),
         cmocka_unit_test(compares_digests),
+        cmocka_unit_test(begins_with_the_latest),
         cmocka_unit_test(ends_if_one_dies_first),
         cmocka_unit_test(asks),
         cmocka_unit_test(requests),
