@@ -340,9 +340,18 @@ bool board_in_flight(struct board *b, uint32_t step, int thread, int node, int *
     return c.state == CLAIM_TAKEN && c.owner != thread;
 }
 
-bool board_own_are_over(struct board *b, uint32_t step) {
+static bool own_are_over(struct board *b, uint32_t step) {
     for (int i = 0; i < b->tree->lanes; i++)
         if (b->mine[i] && !board_is_over(b, step, i)) return false;
+    return true;
+}
+
+bool board_own_are_done(struct board *b, uint32_t step) {
+    for (int node = 0; node < b->tree->n_nodes; node++) {
+        int lane = node;
+        while (b->tree->node[lane].left >= 0) lane = b->tree->node[lane].left;
+        if (b->keeps[node] && b->mine[lane] && !board_is_done(b, step, node)) return false;
+    }
     return true;
 }
 
@@ -352,7 +361,7 @@ bool board_complete(struct board *b, uint32_t step, int *failed) {
     *failed = -1;
     if (first_left(b, step, LANES, &fails) < lanes) {
         /* Of several hosts: the other lanes do not come if one of these has failed. */
-        if (!b->mine || !board_own_are_over(b, step)) return false;
+        if (!b->mine || !own_are_over(b, step)) return false;
         for (int i = 0; i < lanes && *failed < 0; i++)
             if (board_has_failed(b, step, i)) *failed = i;
         return false;

@@ -129,8 +129,8 @@ void board_let_go(struct board *b, uint32_t step, struct board *const *reader, i
 /* Whether the step's lanes have all been computed and summed up to the tops. *failed: the first
  * lane that failed, once all others of this host are computed; else -1. */
 bool board_complete(struct board *b, uint32_t step, int *failed);
-/* Whether all lanes that this host computes are over; `mine` must be there. */
-bool board_own_are_over(struct board *b, uint32_t step);
+/* Of several hosts: whether this one has made all operands of its own lanes. */
+bool board_own_are_done(struct board *b, uint32_t step);
 /* The slot of a node that is done. */
 int board_slot_of(struct board *b, int node);
 /* Releases the slots of published nodes of all boards that share them, between two steps: nobody

@@ -355,7 +355,8 @@ bool crew_crowded(const struct crew_head *h);
  * the agent does not take it for a stall. */
 void crew_wait(struct crew_head *h, bool (*holds)(void *arg), void *arg,
                _Atomic uint64_t *heartbeat);
-/* The same, but also checks the condition at the time `when` of base_now. */
+/* The same, but also checks the condition at the time `when` of base_now, for conditions that time
+ * makes true. */
 void crew_wait_until(struct crew_head *h, bool (*holds)(void *arg), void *arg, int64_t when,
                      _Atomic uint64_t *heartbeat);
 

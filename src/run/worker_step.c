@@ -316,7 +316,8 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             worker_evaluation_help(c, run);
             continue;
         }
-        worker_note_wait(&c->context[0], worker_has_hosts(c) ? CREW_FOR_HOSTS : CREW_FOR_STEP, 0);
+        const bool others = worker_has_hosts(c) && atomic_load(&h->course.opened) == committed;
+        worker_note_wait(&c->context[0], others ? CREW_FOR_HOSTS : CREW_FOR_STEP, 0);
         crew_wait(h, something_to_do, c, &c->context[0].shared->heartbeat);
         worker_spend(&c->context[0].shared->wait, c->context[0].began);
     }
