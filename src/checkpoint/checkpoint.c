@@ -232,13 +232,20 @@ static void prune_parts(const char *directory) {
     if (d) closedir(d);
 }
 
+static tri_status may_change(const struct checkpoint_content *c) {
+    return c->may_change ? c->may_change(c->user) : TRI_OK;
+}
+
 tri_status checkpoint_write(const char *directory, const struct checkpoint_content *c,
                             size_t *bytes) {
     char part[4096];
     *bytes = 0;
+    tri_status status = may_change(c);
+    if (status) return status;
     prune_parts(directory);
     part_name(directory, part);
-    tri_status status = write_files(part, c, bytes);
+    status = write_files(part, c, bytes);
+    if (!status) status = may_change(c);
     if (!status) status = put_in_place(part, directory, c->state->step);
     if (!status) return TRI_OK;
     char *why = strdup(tri_message());

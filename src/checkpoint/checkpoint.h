@@ -77,6 +77,9 @@ struct checkpoint_content {
     size_t n_metadata;
     const char *network, *plan; /* the texts */
     const struct seal_key *key; /* null: not sealed */
+    /* Called before what others can see is changed; fails if this process may not. Nullable. */
+    tri_status (*may_change)(void *user);
+    void *user;
 };
 
 /* Creates the directory; checks that checkpoints can be written there. */

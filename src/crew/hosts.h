@@ -11,8 +11,8 @@
  *   2. An *epoch* counts changes of membership. What belongs to an earlier epoch is dropped.
  *   3. A host *joins* a run that has begun in an epoch. The others send it the state that the
  *      epoch's step leaves. Until it has all of that, the step is not over.
- *   4. The agents hold leases of the coordinator. Without one a host claims, sends, prints and
- *      deletes nothing. */
+ *   4. The agents hold leases of the coordinator. Without one a host claims, sends, prints,
+ *      renames and deletes nothing, unless it ends the run because the coordinator is gone. */
 #ifndef CREW_HOSTS_H
 #define CREW_HOSTS_H
 

@@ -152,6 +152,7 @@ static bool gives_up(tri_run *run) {
     return true;
 }
 
+static enum file_place ours(const tri_run *run) { (void)run; return FILES_OURS; }
 static int size(const tri_run *run) { (void)run; return 1; }
 static struct run_ranks ranks(const tri_run *run) {
     (void)run;
@@ -172,6 +173,7 @@ const struct executor executor_alone = {
     .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .size = size, .ranks = ranks,
     .shown = shown, .take_last_line = take_last_line, .look = crash_look, .crashed = crash_found,
     .traced = crash_traced, .evaluate = tri_evaluate, .set_policy = nothing, .base = base,
-    .begin_at = nothing, .saw_deaths = no, .save_failed = ignore_message, .saved = nothing,
+    .begin_at = nothing, .saw_deaths = no, .writes_files = ours,
+    .save_failed = ignore_message, .saved = nothing,
     .save_asked = save_asked, .save_answer = save_answer,
 };

@@ -38,32 +38,63 @@ tri_status checkpointer_check(struct checkpointer *c, const tri_options *o) {
 }
 
 #define DIES_WITHIN 10 /* seconds; a process with much memory takes a while */
+#define LOOKS 1000000  /* nanoseconds */
+
+static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = LOOKS}, NULL); }
+
+/* Other threads give the lock back: see checkpointer_yield. */
+static bool try_lock(struct checkpointer *c, int directory) {
+    pthread_mutex_lock(&c->locking);
+    const bool had = c->locked;
+    const bool has = had || !flock(directory, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+    if (!had && has) c->lock = directory;
+    c->locked = has;
+    pthread_mutex_unlock(&c->locking);
+    if (had) close(directory);
+    return has;
+}
 
 /* Only one run at a time may write checkpoints to a directory. The kernel releases the lock when
- * the process is gone. A death is noticed before that, so the next reporter may have to wait. */
+ * the process is gone. A death is noticed before that, so the next reporter may have to wait, but
+ * not for each checkpoint again. */
 static tri_status lock(struct checkpointer *c, const tri_run *run) {
     const char *directory = run->options.ckpt;
-    if (c->locked) return TRI_OK;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
-    bool taken, deaths = run->executor->saw_deaths(run);
-    double until = base_seconds() + (deaths ? DIES_WITHIN : 0);
-    while ((taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) && base_seconds() < until)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    if (taken) {
-        close(fd);
-        return base_fail(TRI_USAGE, "another run writes its checkpoints to %s; name another "
-                         "directory with --ckpt", directory);
+    const bool deaths = run->executor->saw_deaths(run) && !c->waited;
+    const double until = base_seconds() + (deaths ? DIES_WITHIN : 0);
+    bool has = try_lock(c, fd);
+    for (; !has && base_seconds() < until; has = try_lock(c, fd)) wait_a_little();
+    c->waited = !has;
+    if (has) return TRI_OK;
+    close(fd);
+    return base_fail(TRI_USAGE, "another run writes its checkpoints to %s; name another directory "
+                     "with --ckpt", directory);
+}
+
+void checkpointer_yield(struct checkpointer *c) {
+    pthread_mutex_lock(&c->locking);
+    if (c->locked) close(c->lock);
+    c->locked = false;
+    pthread_mutex_unlock(&c->locking);
+}
+
+/* Of the thread that writes, before it changes what others see. */
+static tri_status may_change(void *user) {
+    tri_run *run = user;
+    enum file_place place;
+    while ((place = run->executor->writes_files(run)) == FILES_UNKNOWN) {
+        checkpointer_yield(run->checkpointer); /* another host may go on */
+        wait_a_little();
     }
-    c->lock = fd;
-    c->locked = true;
-    return TRI_OK;
+    return place == FILES_OURS ? lock(run->checkpointer, run)
+                               : base_fail(TRI_FAILED, "another host writes checkpoints by now");
 }
 
 /* ---- the copy ---- */
 
 /* Called when the run begins, as the first touch of memory costs more than copying. */
-static tri_status make_copy(struct checkpointer *c, const tri_run *run) {
+static tri_status make_copy(struct checkpointer *c, tri_run *run) {
     const struct store *s = &run->store;
     if (c->copy) return TRI_OK;
     if (!c->plan.size) plan_print(&run->own_plan, &c->plan);
@@ -102,7 +133,9 @@ static tri_status make_copy(struct checkpointer *c, const tri_run *run) {
                                              .metadata = c->metadata,
                                              .network = run->network,
                                              .plan = c->plan.data,
-                                             .key = c->key};
+                                             .key = c->key,
+                                             .may_change = may_change,
+                                             .user = run};
     return TRI_OK;
 }
 
@@ -141,7 +174,8 @@ static tri_status write_or_make_room(struct checkpointer *c, const tri_run *run)
     for (bool any = true; (status = checkpoint_write(o->ckpt, &c->content, &c->written));) {
         base_format(c->error, sizeof c->error, "%s", tri_message());
         left = free_in(o->ckpt);
-        if (left >= needs) return base_fail(status, "%s", c->error);
+        if (left >= needs || run->executor->writes_files(run) != FILES_OURS)
+            return base_fail(status, "%s", c->error);
         if (!any ||
             checkpoint_make_room(o->ckpt, c->key, c->state.step, o->keep, o->keep_every,
                                  best_of(run), &any) ||
@@ -222,10 +256,12 @@ static void *write_it(void *arg) {
         hashing_add(&h, &run->store.entry[i], c->place[i],
                     base_spec_bytes(&run->store.entry[i].spec));
     hashing_end(&h, c->state.step, c->state.weights, c->state.state);
-    c->status = write_or_make_room(c, run);
+    c->status = may_change(run);
+    if (!c->status) c->status = write_or_make_room(c, run);
     if (c->status)
         base_format(c->error, sizeof c->error, "%s", tri_message());
-    else if (checkpoint_prune(o->ckpt, c->state.step, o->keep, o->keep_every, best_of(run)))
+    else if (may_change(run) ||
+             checkpoint_prune(o->ckpt, c->state.step, o->keep, o->keep_every, best_of(run)))
         base_format(c->left, sizeof c->left, "%s", tri_message());
     else
         *c->left = 0;
@@ -261,12 +297,6 @@ static void wait_for_writer(struct checkpointer *c, tri_run *run) {
     if (!c->status && strcmp(c->left, c->warned)) warn_left(c);
     if (c->status) report_failure(c, run, c->state.step);
     run->executor->saved(run);
-}
-
-void checkpointer_yield(struct checkpointer *c, tri_run *run) {
-    wait_for_writer(c, run);
-    if (c->locked) close(c->lock);
-    c->locked = false;
 }
 
 static void put_late(struct checkpointer *c, tri_run *run) {
@@ -449,6 +479,7 @@ tri_status checkpointer_resume(struct checkpointer *c, tri_run *run) {
     const tri_options *o = &run->options;
     c->kept = c->tried = -1;
     pthread_mutex_init(&c->late, NULL);
+    pthread_mutex_init(&c->locking, NULL);
     c->last = base_seconds();
     c->resumed = run->executor->base(run); /* by another process */
     state_options(&c->options, run);

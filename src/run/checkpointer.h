@@ -36,8 +36,10 @@ struct checkpointer {
     atomic_bool not_finite; /* a parameter is not finite: nothing was written; see `error` */
     size_t written;
     double write_seconds;
-    bool locked; /* this process holds the directory's lock */
+    pthread_mutex_t locking; /* for what follows */
+    bool locked;             /* this process holds the directory's lock */
     int lock;
+    bool waited; /* for another's lock, in vain */
     int64_t tried;   /* the step that was copied last; -1: none */
     int64_t kept;    /* the latest step whose checkpoint is complete; -1: none */
     int64_t resumed; /* the step that the run resumed from */
@@ -61,8 +63,9 @@ void checkpointer_answer(struct checkpointer *c, tri_run *run);
 /* At the end of the run, in the reporter, even if the run has failed: saves the latest step unless
  * that is done. Waits for the writer; fails if it failed. */
 tri_status checkpointer_end(struct checkpointer *c, tri_run *run);
-/* Waits for the writer, and lets another process have the directory's lock until the next save. */
-void checkpointer_yield(struct checkpointer *c, tri_run *run);
+/* Lets another process have the directory's lock. If a checkpoint is being written, its thread
+ * takes it again before it changes what others see. */
+void checkpointer_yield(struct checkpointer *c);
 void checkpointer_free(struct checkpointer *c);
 
 #endif

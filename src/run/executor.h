@@ -14,6 +14,9 @@ struct run_ranks {
     int rank, size, host, hosts;
 };
 
+/* UNKNOWN: this host may be cut off from the others, which know. */
+enum file_place { FILES_OURS, FILES_UNKNOWN, FILES_OF_OTHERS };
+
 struct executor {
     /* Opening a run calls these in this order. threads: the number of threads of this process.
      * place: where the executables get their memory (machine.h). settle: allocates memory and sets
@@ -73,6 +76,8 @@ struct executor {
     int64_t (*base)(const tri_run *run);
     void (*begin_at)(tri_run *run);
     bool (*saw_deaths)(const tri_run *run);
+    /* Who changes the files that one host writes. For any thread. */
+    enum file_place (*writes_files)(const tri_run *run);
     void (*save_failed)(tri_run *run, const char *message);
     void (*saved)(tri_run *run); /* or failed: run->checkpointer has the status */
     /* The number of a request to save that has not been answered; 0: none. */

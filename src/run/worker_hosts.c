@@ -39,24 +39,30 @@ static bool leased(void *arg) {
     return worker_has_lease(c) || atomic_load(&c->head->course.ending);
 }
 
-#define LOOKS 20000000 /* nanoseconds until a thread looks at the lease again */
-
 void worker_wait_for_lease(struct worker *c, struct thread_context *me) {
     if (worker_has_lease(c)) return;
     if (me == &c->context[0] && c->records) { /* another host may be the teller now */
         metrics_yield(&c->run->record->metrics);
-        checkpointer_yield(c->run->checkpointer, c->run);
+        checkpointer_yield(c->run->checkpointer);
     }
     worker_note_wait(me, CREW_FOR_HOSTS, 0);
-    while (!leased(c))
-        crew_wait_until(c->head, leased, c, base_now() + LOOKS, &me->shared->heartbeat);
+    crew_wait(c->head, leased, c, &me->shared->heartbeat);
+}
+
+enum file_place worker_writes_files(const struct worker *c) {
+    const struct crew_hosts *s = &c->head->hosts;
+    if (!worker_has_hosts(c) || atomic_load(&c->head->course.ending)) return FILES_OURS;
+    if (!worker_has_lease(c)) return FILES_UNKNOWN;
+    return atomic_load(&s->teller) == s->self ? FILES_OURS : FILES_OF_OTHERS;
 }
 
 bool worker_waits_for_hosts(const struct worker_stage *s) {
     const struct worker *c = s->c;
     struct tree *t = &c->run->machine->tree[s->k];
-    for (int leg = 0; worker_has_hosts(c) && leg < t->buckets.legs; leg++)
-        if (!board_own_are_over(tree_board(t, leg), (uint32_t)c->step)) return false;
+    for (int b = 0; worker_has_hosts(c) && b < t->buckets.n; b++)
+        if (buckets_is_summed(&t->buckets, b) &&
+            !board_own_are_done(&t->bucket[b].board, (uint32_t)c->step))
+            return false;
     return worker_has_hosts(c);
 }
 
@@ -146,8 +152,9 @@ void worker_offer(struct worker *c, const struct machine *m, uint64_t step) {
     int weight[HOSTS_MOST];
     if (!worker_has_hosts(c)) return;
     /* While an epoch begins they change one after the other. Any that are not all 0 will do. */
-    for (int sum = 0; !sum;)
-        for (int i = 0; i < s->n; i++) sum += weight[i] = atomic_load(&s->weight[i]);
+    int sum = 0;
+    for (int i = 0; i < s->n; i++) sum += weight[i] = atomic_load(&s->weight[i]);
+    for (int i = 0; i < s->n && !sum; i++) weight[i] = 1;
     *o = (struct hosts_opening){
         .step = step, .shape = h->course.shape_of[step % 2], .hosts = s->n, .rate = h->course.rate,
         .set_rate = h->course.set_rate,

@@ -84,6 +84,7 @@ void worker_evaluation_help(struct worker *c, tri_run *run);
  * is left for this host to compute of the stage. */
 bool worker_has_hosts(const struct worker *c);
 bool worker_has_lease(const struct worker *c);
+enum file_place worker_writes_files(const struct worker *c);
 void worker_wait_for_lease(struct worker *c, struct thread_context *me);
 bool worker_waits_for_hosts(const struct worker_stage *s);
 bool worker_is_dealt(const struct worker *c, int lane); /* the lane to this host, in this step */

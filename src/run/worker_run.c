@@ -90,7 +90,12 @@ static void begin_at(tri_run *run) {
 
 static bool saw_deaths(const tri_run *run) {
     const struct crew_head *h = run->worker->head;
-    return atomic_load(&h->workers.epoch) || atomic_load(&h->hosts.epoch) > 1;
+    return atomic_load(&h->workers.epoch) || atomic_load(&h->hosts.epoch) > 1 ||
+           (h->hosts.n > 1 && atomic_load(&h->course.ending));
+}
+
+static enum file_place writes_files(const tri_run *run) {
+    return worker_writes_files(run->worker);
 }
 
 static void save_failed(tri_run *run, const char *message) {
@@ -118,6 +123,6 @@ const struct executor executor_worker = {
     .shown = shown, .take_last_line = take_last_line, .look = worker_look,
     .crashed = worker_crashed, .traced = worker_traced, .evaluate = evaluate,
     .set_policy = set_policy, .base = base, .begin_at = begin_at, .saw_deaths = saw_deaths,
-    .save_failed = save_failed, .saved = saved, .save_asked = save_asked,
-    .save_answer = save_answer,
+    .writes_files = writes_files, .save_failed = save_failed, .saved = saved,
+    .save_asked = save_asked, .save_answer = save_answer,
 };
