@@ -66,7 +66,7 @@ void coordinator_lose(struct coordinator *c, struct host *h, enum going how, con
             (unsigned long long)c->step);
     c->changed |= member;
     if (joins) coordinator_say(c, "host %s has not joined: %s", h->name, why);
-    h->told = joins;
+    h->told = joins || starting;
     if (!starting) return;
     coordinator_say(c, "host %s: %s", h->name, why);
     if (!c->doomed) c->doomed = c->now + OTHERS;
@@ -261,7 +261,7 @@ static void take_leave(struct coordinator *c, struct host *h, struct host_messag
 }
 
 static void take_ask(struct coordinator *c, struct host *h, struct host_message *m) {
-    if (m->ask == HOST_KILL) coordinator_lose(c, h, false, "it asked for what no host may");
+    if (m->ask == HOST_KILL) coordinator_lose(c, h, OUT, "it asked for what no host may");
     else coordinator_ask(c, (enum host_ask)m->ask, c->now);
 }
 

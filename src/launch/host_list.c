@@ -27,7 +27,7 @@ static tri_status add(struct host_list *l, const char *from, char *word) {
         *colon = 0;
     }
     if (!*word) return refuse(from, whole, "a host lacks its name");
-    const char *may_have = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_@";
+    const char *may_have = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     if (strlen(word) >= HOSTS_NAME || strchr("-.", *word) || word[strspn(word, may_have)])
         return refuse(from, whole, "no name of a host");
     for (int i = 0; i < l->n; i++)

@@ -43,7 +43,8 @@ static void quote(struct text *t, const char *word) {
     text_add(t, "'");
 }
 
-/* In the child. What it starts gets the key on its stdin, and dies with the coordinator. */
+/* In the child. What it starts gets the key on its stdin, and dies with the coordinator, unless it
+ * becomes an agent. */
 static void become(const struct starter *s, const char *host, int key, const char *line,
                    pid_t parent) {
     sigset_t none;
@@ -140,7 +141,10 @@ tri_status starter_address(const char *host, const char *interface, char text[64
         found = own_address(a, text);
     if (all) freeaddrinfo(all);
     if (found) return TRI_OK;
-    return base_fail(TRI_USAGE, "host %s: %s; --interface says which address of this machine the "
-                     "hosts reach", host,
-                     failed ? gai_strerror(failed) : "no network of this machine leads there");
+    if (failed)
+        return base_fail(TRI_USAGE, "host %s: %s; if the name is right and only ssh knows it, "
+                         "--interface says which address of this machine the hosts reach", host,
+                         gai_strerror(failed));
+    return base_fail(TRI_USAGE, "host %s: no network of this machine leads there; --interface says "
+                     "which address of this machine the hosts reach", host);
 }

@@ -224,6 +224,17 @@ def ranks(bed):
     need(os.path.exists(bed.path + "/run/metrics.jsonl"), "metrics.jsonl is elsewhere")
 
 
+def refused(bed):
+    """What exists on one host alone; before the first step, for each of them."""
+    for mode, why in (("fed", "batches that the program feeds"),
+                      ("sequential", "is read in sequence, by one reader")):
+        os.environ["TEST_MODE"] = mode
+        run = start(bed, "run", "-n", "1", "--hosts", "h0,h1", "--env", "TEST_MODE", "--",
+                    OWN_LOOP, "--steps", "30", "--lanes", "4")
+        os.environ["TEST_MODE"] = "ranks"
+        need(why in ends(run, 1) and not metrics(bed), f"{mode}: {text_of(run.file)}")
+
+
 def apart(_):
     """Each host has a DIR of its own: the next teller begins a file of its own."""
     with Bed(2, shared=False) as bed:
@@ -264,6 +275,7 @@ def cases(bed):
         "steering": steering, "a host leaves": leaving, "all stop": stops,
         "an early end": stops_early,
         "a second signal": second_signal, "events and files": events, "ranks": ranks,
+        "what is refused": refused,
         "apart": apart}.items()}
 
 

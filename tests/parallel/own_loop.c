@@ -145,7 +145,7 @@ static tri_data *sums(void) {
     tri_data *d = tri_data_new(
         "sums", is("shapes") ? 150 : 160,
         (const tri_field[]){{"x", TRI_F32, TRI_SHAPE(4)}, {"sign", TRI_I64, TRI_SCALAR}}, 2, fill,
-        NULL, false);
+        NULL, is("sequential"));
     tri_data_lengths(d, length);
     return d;
 }
