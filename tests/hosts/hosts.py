@@ -176,6 +176,19 @@ def slow_checkpoints():
         need(done(made.stdout) == alone(words(30)), made.stdout + made.stderr)
 
 
+def slow_resume_apart():
+    """Each host has a DIR of its own, and one the checkpoint: the other fetches its state."""
+    def words(steps):
+        return ["mlp", "--steps", str(steps), "--lanes", "8"]
+    keep = ["--ckpt", "ck", "--save-every", "5"]
+    with bed.Bed(2, shared=False) as on:
+        Run(on, words(10), "h1,h0", more=keep).same()
+        need(os.path.isdir(f"{on.directory(1)}/ck/step-000000010"), "the teller has saved nothing")
+        text = Run(on, words(300), names(2), more=[*keep, "--resume"]).same()
+        need("host h0: its checkpoint is of step 0, and that of host h1 of step 10" in text and
+             "host h0 has joined in step" in text, text)
+
+
 # ---- over UCX ----
 
 UCX = ["--link", "ucx"]
@@ -352,6 +365,21 @@ def slow_stop_agent():
         run.wait_for("host h1 has gone in step")
         run.process.wait(LIMIT)
         os.kill(pid, signal.SIGCONT)
+        run.same()
+
+
+def slow_pair():
+    """Two hosts reach the coordinator, and not each other: one leaves, and the run goes on."""
+    with bed.Bed(3) as on:
+        run = Run(on, ["mlp", "--steps", "3000", "--lanes", "8"], "h0,h1", at=2,
+                  more=["--lease", "1"])
+        run.steps(20)
+        for host, other in ((0, 1), (1, 0)):
+            made = on.run(host, ["ip", "neigh", "replace", f"10.77.0.{other + 1}", "dev", "eth0",
+                                 "lladdr", "02:00:00:00:00:99"])
+            need(made.returncode == 0, made.stderr)
+        run.wait_for("hosts h0 and h1 have lost their connection in step .*nothing gets through")
+        run.wait_for("host h. has gone in step .*it cannot keep a connection to host h")
         run.same()
 
 
