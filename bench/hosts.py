@@ -2,8 +2,8 @@
 """make bench-hosts: a run over several hosts, on network namespaces of this machine, each host
 pinned to a core with its ferry. Two hosts against two local workers of the same plan; over a
 network of 1 Gbit; what the ferries cost; against PyTorch's DDP with gloo, if PyTorch is installed;
-how soon the lanes of a host that was killed go on, and what others do then. Ratios are taken within
-a round, in alternation; the table has the median over the rounds, lowest and highest.
+how soon the lanes of a host that was killed go on, and what DDP and Open MPI do then. Ratios are
+taken within a round, in alternation; the table has the median over the rounds, lowest and highest.
 
 Usage: hosts.py BUILD [--rows ROW,ROW...] [--rounds N]
 Rows: speed, gigabit, wire, idle, ddp, killed."""
@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -169,15 +170,19 @@ def idle(rounds):
     print()
 
 
+def rendezvous(rank):
+    return {"MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29500", "WORLD_SIZE": "2",
+            "RANK": str(rank), "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1"}
+
+
 def ddp_ms(on, model, batch, optimizer, steps):
     def start(rank):
-        env = {"MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29500", "WORLD_SIZE": "2",
-               "RANK": str(rank), "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1",
-               "OPENBLAS_NUM_THREADS": "1"}
         return on.popen(rank, [sys.executable, f"{HERE}/peers.py", model, "--batch", str(batch),
                                "--steps", str(steps), "--threads", "1", "--optimizer", optimizer,
                                "--processes", "2"],
-                        env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                        env=rendezvous(rank), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                        text=True)
     other = start(1)
     out, err = start(0).communicate()
     other.communicate()
@@ -209,7 +214,7 @@ def ddp(rounds):
 
 
 def killed(rounds):
-    line("all processes of one host of two are killed", "until its lanes are computed")
+    line("all processes of one host of two are killed", "lanes computed, or end of the run, after")
     line("---", "---")
     found = []
     for _ in range(rounds):
@@ -230,7 +235,69 @@ def killed(rounds):
             if run.wait():
                 raise SystemExit(open(log.name).read())
     line("Trireme: the run goes on, with the same bits", spread(found, "{:.0f} ms"))
+    for name, start in (("DDP with gloo", start_ddp), ("Open MPI, MPI_Allreduce", start_mpi)):
+        peer_killed(name, start, rounds)
     print()
+
+
+DDP = """
+import torch, torch.distributed
+torch.distributed.init_process_group("gloo")
+net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(256, 256))
+while True:
+    net(torch.randn(8, 256)).sum().backward()
+    print("step", flush=True)
+"""
+
+
+def start_ddp(on, log):
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return None
+    runs = [on.popen(rank, [sys.executable, "-c", DDP], env=rendezvous(rank),
+                     stdout=to, stderr=to) for rank, to in ((0, log), (1, subprocess.DEVNULL))]
+    return runs[0]
+
+
+def start_mpi(on, log):
+    program = f"{on.directory(0)}/mpi_sums"
+    if not shutil.which("mpicc") or not shutil.which("mpirun"):
+        return None
+    subprocess.run(["mpicc", "-O2", f"{HERE}/mpi_sums.c", "-o", program], check=True)
+    return on.popen(0, ["mpirun", "--allow-run-as-root", "--host", "h0,h1", "-np", "2",
+                        "--mca", "plm_rsh_agent", "ssh", "--mca", "btl_tcp_if_include", "eth0",
+                        "--mca", "oob_tcp_if_include", "eth0", f"{on.path}/mpi_sums"],
+                    stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+
+WAITS = 60  # seconds for a peer to end after a death
+
+
+def peer_killed(name, start, rounds):
+    found, codes = [], set()
+    for _ in range(rounds):
+        with bed.Bed(2, see={os.path.dirname(sys.executable)}) as on:
+            log = open(f"{on.directory(0)}/log", "w+")
+            run = start(on, log)
+            if not run:
+                line(f"{name}: skipped, it is not installed", "")
+                return
+            while open(log.name).read().count("step") < 100:
+                if run.poll() is not None:
+                    raise SystemExit(open(log.name).read()[-2000:])
+                time.sleep(0.01)
+            began = time.monotonic()
+            on.kill(1)
+            try:
+                codes.add(run.wait(WAITS))
+                found.append(1e3 * (time.monotonic() - began))
+            except subprocess.TimeoutExpired:
+                codes.add("none")
+                found.append(1e3 * WAITS)
+                run.kill()
+    line(f"{name}: the run ends (exit {', '.join(map(str, sorted(codes, key=str)))}; none: it "
+         f"hangs for {WAITS} s)", spread(found, "{:.0f} ms"))
 
 
 ROWS = {"speed": speed, "gigabit": gigabit, "wire": wire, "idle": idle, "ddp": ddp,
