@@ -205,7 +205,7 @@ def ddp(rounds):
             ("bert", "bert-base --batch 8 --lanes 2 --optimizer adamw", 4, "adamw")):
         found = []
         for _ in range(rounds):
-            with bed.Bed(2, see={os.path.dirname(sys.executable)}) as on:
+            with bed.Bed(2, see={sys.prefix}) as on:
                 pinned(on)
                 theirs = ddp_ms(on, model, batch, optimizer, 3)
                 found.append(theirs / 1e3 / trireme(on, words, 3, 2))
@@ -214,8 +214,17 @@ def ddp(rounds):
 
 
 def killed(rounds):
-    line("all processes of one host of two are killed", "lanes computed, or end of the run, after")
-    line("---", "---")
+    for what, how in (("all processes of one host of two are killed", bed.Bed.kill),
+                      ("the cable of one host of two is pulled", bed.Bed.cut)):
+        line(what, "lanes computed, or end of the run, after")
+        line("---", "---")
+        own_lost(how, rounds)
+        for name, start in (("DDP with gloo", start_ddp), ("Open MPI, MPI_Allreduce", start_mpi)):
+            peer_lost(name, start, how, rounds)
+        print()
+
+
+def own_lost(how, rounds):
     found = []
     for _ in range(rounds):
         with bed.Bed(2, shared=False) as on:
@@ -227,7 +236,7 @@ def killed(rounds):
             while not os.path.exists(path) or open(path).read().count('"loss"') < 3:
                 time.sleep(0.01)
             began = time.monotonic()
-            on.kill(1)
+            how(on, 1)
             step = last_step(path)
             while last_step(path) <= step + 1:
                 time.sleep(0.001)
@@ -235,9 +244,6 @@ def killed(rounds):
             if run.wait():
                 raise SystemExit(open(log.name).read())
     line("Trireme: the run goes on, with the same bits", spread(found, "{:.0f} ms"))
-    for name, start in (("DDP with gloo", start_ddp), ("Open MPI, MPI_Allreduce", start_mpi)):
-        peer_killed(name, start, rounds)
-    print()
 
 
 DDP = """
@@ -274,10 +280,10 @@ def start_mpi(on, log):
 WAITS = 60  # seconds for a peer to end after a death
 
 
-def peer_killed(name, start, rounds):
+def peer_lost(name, start, how, rounds):
     found, codes = [], set()
     for _ in range(rounds):
-        with bed.Bed(2, see={os.path.dirname(sys.executable)}) as on:
+        with bed.Bed(2, see={sys.prefix}) as on:
             log = open(f"{on.directory(0)}/log", "w+")
             run = start(on, log)
             if not run:
@@ -288,16 +294,17 @@ def peer_killed(name, start, rounds):
                     raise SystemExit(open(log.name).read()[-2000:])
                 time.sleep(0.01)
             began = time.monotonic()
-            on.kill(1)
+            how(on, 1)
             try:
                 codes.add(run.wait(WAITS))
                 found.append(1e3 * (time.monotonic() - began))
             except subprocess.TimeoutExpired:
-                codes.add("none")
+                codes.add(None)
                 found.append(1e3 * WAITS)
                 run.kill()
-    line(f"{name}: the run ends (exit {', '.join(map(str, sorted(codes, key=str)))}; none: it "
-         f"hangs for {WAITS} s)", spread(found, "{:.0f} ms"))
+    how = "; ".join(sorted(f"it has not ended after {WAITS} s" if code is None
+                           else f"the run ends, exit {code}" for code in codes))
+    line(f"{name}: {how}", spread(found, "{:.0f} ms"))
 
 
 ROWS = {"speed": speed, "gigabit": gigabit, "wire": wire, "idle": idle, "ddp": ddp,

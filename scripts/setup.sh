@@ -13,9 +13,9 @@ build="meson ninja-build pkg-config $libraries"
 test='libcmocka-dev iproute2 libucx-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. OpenBLAS and BLIS, for the
-# comparison of products.
+# comparison of products. Open MPI, for that of deaths.
 bench='python3-torch python3-pil python3-numpy libopenblas0-pthread libblis4-pthread'
-bench="$bench libdnnl-dev"
+bench="$bench libdnnl-dev openmpi-bin libopenmpi-dev"
 ci='clang g++ libclang-rt-14-dev libdnnl-dev'
 arm='gcc-aarch64-linux-gnu qemu-user'
 
