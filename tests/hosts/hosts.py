@@ -206,8 +206,9 @@ def need_ucx():
 def case_bits_ucx():
     need_ucx()
     bits(MLP, names(2), more=UCX)
-    bits(LAMB, names(3), shared=False, more=UCX)
-    bits(LENET, "h0:2,h1:1", more=UCX)
+    if SLOW:
+        bits(LAMB, names(3), shared=False, more=UCX)
+        bits(LENET, "h0:2,h1:1", more=UCX)
 
 
 def case_missing_ucx():
@@ -262,7 +263,7 @@ def slow_harm_ucx():
 
 # ---- deaths ----
 
-LONG = ["mlp", "--steps", "250", "--lanes", "8"]
+LONG = ["mlp", "--steps", "250" if SLOW else "120", "--lanes", "8"]
 
 
 def agent_of(on, host):
