@@ -334,7 +334,7 @@ static void lengths_too_large(void **state) {
         fd = raw_peer(&s, &conn);
         secret_put_length(&s, lengths[i], false, frame);
         net_put_all(fd, frame, sizeof frame);
-        ends(0, conn, false, "; the most is 4194304");
+        ends(0, conn, false, "; the most is 8388608");
         close(fd);
         secret_free(&s);
         over();
