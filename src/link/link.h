@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A link joins hosts 0 to n - 1 of a run. It moves messages, each a header and a payload, in order
- * between two hosts. A row of functions says how: `link_local` in one process, for tests
- * (link/world.h), `link_tcp` over sockets, `link_ucx` over UCX.
+ * between two hosts. A row of functions says how: `link_tcp` over sockets, `link_ucx` over UCX.
+ * Tests have a row in one process (tests/link/world.h).
  *
  *   1. One thread uses a link. It waits until link_fd is readable, then calls link_next until that
  *      has nothing. No function blocks, and none is called from another thread.
@@ -74,7 +74,6 @@ struct link_options {
     int port[2];         /* the first and the last to try; 0: any */
     int64_t patience;    /* nanoseconds for a greeting; 0: 5 s */
     int64_t silence;     /* nanoseconds without an answer of the peer's kernel, from 2 s; 0: any */
-    struct link_world *world; /* in process */
 };
 
 struct link;
@@ -89,7 +88,7 @@ struct link_row {
     void (*resume)(struct link *l, int host);
     tri_status (*work)(struct link *l); /* without waiting; adds events */
 };
-extern const struct link_row link_local, link_tcp, link_ucx;
+extern const struct link_row link_tcp, link_ucx;
 /* The rows that join machines, as option --link has them. TRI_USAGE, with what is missing, if there
  * is no such row here. */
 enum { LINK_TCP, LINK_UCX };

@@ -51,7 +51,7 @@ static inline void *bed_where(void *user, int host, const struct link_header *h)
 static inline struct link_options bed_options(struct bed *b, int self) {
     return (struct link_options){.self = self, .hosts = b->hosts, .run = 7, .key = bed_key,
                                  .most = MOST, .where = bed_where, .user = b,
-                                 .address = "127.0.0.1", .world = b->world};
+                                 .address = "127.0.0.1"};
 }
 
 static inline void bed_open(struct bed *b, const struct link_row *row, int hosts) {

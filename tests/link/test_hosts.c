@@ -151,7 +151,7 @@ static void hear(int i) {
 static void start_ferry(int i) {
     const struct ferry_place place = {
         .view = &host[i].view, .row = &link_local, .tell = heard, .user = &agent[i],
-        .link = {.self = i, .hosts = shape.hosts, .run = 7, .world = world}};
+        .link = {.self = i, .hosts = shape.hosts, .run = 7}};
     assert_int_equal(ferry_open(&place, &agent[i].ferry), TRI_OK);
 }
 

@@ -6,13 +6,15 @@
  *
  * By itself, link_next makes a move, drawn from the seed, when its host has no event. A model
  * checker turns that off and makes moves by number. */
-#ifndef LINK_WORLD_H
-#define LINK_WORLD_H
+#ifndef WORLD_H
+#define WORLD_H
 
 #include "link/link.h"
 
 struct link_world;
+extern const struct link_row link_local;
 
+/* The links that are opened from now on join this world. */
 tri_status world_open(int hosts, uint64_t seed, struct link_world **w);
 void world_close(struct link_world *w); /* after all links; nullable */
 /* Whether link_next makes moves; it does at first. */

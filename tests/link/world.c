@@ -36,6 +36,7 @@ struct path {
 
 struct local {
     struct link base;
+    struct link_world *world;
     bool dead;
 };
 
@@ -49,6 +50,8 @@ struct link_world {
     bool *joined;      /* [a][b], for both orders */
     bool *left;        /* [from][to]: `from` sends nothing more */
 };
+
+static struct link_world *latest; /* that was opened; null: it is closed */
 
 static struct path *path(const struct link_world *w, int from, int to) {
     return &w->path[from * w->hosts + to];
@@ -290,7 +293,7 @@ void world_kill(struct link_world *w, int host) {
 tri_status world_open(int hosts, uint64_t seed, struct link_world **out) {
     struct link_world *w = calloc(1, sizeof *w);
     const size_t n = (size_t)hosts, pairs = n * n;
-    *out = w;
+    *out = latest = w;
     if (!w) return base_no_memory("a world");
     w->hosts = hosts;
     w->seed = random_key(seed, 0);
@@ -307,6 +310,7 @@ tri_status world_open(int hosts, uint64_t seed, struct link_world **out) {
 
 void world_close(struct link_world *w) {
     if (!w) return;
+    if (latest == w) latest = NULL;
     for (int i = 0; w->path && i < w->hosts * w->hosts; i++) {
         lose(&w->path[i]);
         free(w->path[i].queue);
@@ -321,14 +325,15 @@ void world_close(struct link_world *w) {
 
 /* ---- the row ---- */
 
-static struct link_world *world_of(struct link *l) { return l->o.world; }
+static struct link_world *world_of(struct link *l) { return ((struct local *)l)->world; }
 
 static tri_status local_open(const struct link_options *o, struct link **l) {
-    struct link_world *w = o->world;
+    struct link_world *w = latest;
     CHECK(w && w->hosts == o->hosts && !w->host[o->self]);
     struct local *c = calloc(1, sizeof *c);
     if (!c) return base_no_memory("a link");
     c->base.fd = w->fd;
+    c->world = w;
     w->host[o->self] = c;
     *l = &c->base;
     return TRI_OK;
