@@ -54,7 +54,6 @@ void link_end(struct link *l, int host) {
     link_untell(l, host);
 }
 
-void link_leave(struct link *l, int host) { l->row->leave(l, host); }
 void link_resume(struct link *l, int host) { l->row->resume(l, host); }
 
 struct link_event *link_tell(struct link *l, enum link_what what, int host) {

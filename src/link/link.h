@@ -52,7 +52,6 @@ enum link_what {
 struct link_event {
     enum link_what what;
     int host;
-    bool left; /* ENDED: in order, see link_leave */
     struct link_header header;
     void *at, *token;
     char why[LINK_WHY];
@@ -84,7 +83,6 @@ struct link_row {
     tri_status (*send)(struct link *l, int host, const struct link_header *h, const void *payload,
                        void *token);
     void (*end)(struct link *l, int host);
-    void (*leave)(struct link *l, int host);
     void (*resume)(struct link *l, int host);
     tri_status (*work)(struct link *l); /* without waiting; adds events */
 };
@@ -95,7 +93,7 @@ enum { LINK_TCP, LINK_UCX };
 tri_status link_row_find(int which, const struct link_row **row);
 
 tri_status link_open(const struct link_row *row, const struct link_options *o, struct link **l);
-void link_close(struct link *l); /* nullable; to its peers this is like a death: see link_leave */
+void link_close(struct link *l); /* nullable; to its peers this is like a death */
 /* Where others reach this host; "" where the row has no addresses. */
 const char *link_address(const struct link *l);
 int link_fd(const struct link *l);
@@ -110,9 +108,6 @@ tri_status link_send(struct link *l, int host, const struct link_header *header,
                      const void *payload, uint64_t length, void *token);
 /* Ends the session at once: no event follows, and what was queued is not sent. */
 void link_end(struct link *l, int host);
-/* Sends nothing more to the peer after what is queued, and says so. The peer does the same then,
- * and both have LINK_ENDED with `left` when both have got all. */
-void link_leave(struct link *l, int host);
 /* After LINK_LATER; else it does nothing. */
 void link_resume(struct link *l, int host);
 /* LINK_NOTHING if there is nothing. Fails only if this host lacks memory or descriptors. */

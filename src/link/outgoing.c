@@ -46,7 +46,6 @@ static size_t add_frame(struct outgoing *o, struct wire *w, struct sending *s) {
     }
     if (s->done < s->header.length) return n;
     if (s->header.kind < LINK_KINDS) o->token[o->tokens++] = s->token;
-    else o->leaves = s->header.kind == WIRE_LEAVES;
     o->first++;
     return n;
 }

@@ -26,7 +26,6 @@ struct outgoing {
     int n_small;
     void *token[OUTGOING_FRAMES]; /* of messages that end in the window */
     int tokens;
-    bool leaves;                  /* the last of them is WIRE_LEAVES */
 };
 
 tri_status outgoing_add(struct outgoing *o, const struct link_header *h, const void *payload,

@@ -39,7 +39,6 @@ void session_end(struct sessions *s, struct session *c, const char *why) {
     if (!why) why = why_late(c);
     if (c->mine || c->state == SESSION_JOINED) {
         struct link_event *e = link_tell(&s->base, LINK_ENDED, c->wire.host);
-        e->left = c->peer_left && c->has_left;
         snprintf(e->why, sizeof e->why, "%s", why);
     } else {
         refuse(s, c, why);
@@ -96,7 +95,7 @@ void session_late(struct sessions *s, struct session *c) {
 /* ---- joining ---- */
 
 static bool is_reading(const struct session *c) {
-    return c->state != SESSION_HELD && !c->peer_left && !c->waits;
+    return c->state != SESSION_HELD && !c->waits;
 }
 
 /* Makes epoll wait for what the connection can do now. */
@@ -163,30 +162,11 @@ static void arrived(struct sessions *s, struct session *c, void *at) {
     e->at = at;
 }
 
-static tri_status leave(struct session *c) {
-    const struct link_header h = {.run = c->wire.side->run, .kind = WIRE_LEAVES};
-    if (c->leaving) return TRI_OK;
-    c->leaving = true;
-    return outgoing_add(&c->out, &h, NULL, NULL);
-}
-
-/* False: the connection is gone. */
-static bool is_over(struct sessions *s, struct session *c) {
-    if (!c->peer_left || !c->has_left) return false;
-    if (s->carrier->is_taken && !s->carrier->is_taken(c)) return false;
-    session_end(s, c, "it has left");
-    return true;
-}
-
 static tri_status began(struct sessions *s, struct session *c) {
     const struct link_header *h = &c->wire.header;
     if ((h->kind == WIRE_BEGINS) != (c->state == SESSION_ASKS))
         return base_fail(TRI_FAILED, "it sent a message out of turn");
     if (h->kind == WIRE_BEGINS) return join(s, c);
-    if (h->kind == WIRE_LEAVES) {
-        c->peer_left = true;
-        return leave(c);
-    }
     void *at = s->base.o.where(s->base.o.user, c->wire.host, h);
     c->waits = at == LINK_LATER;
     if (c->waits) return TRI_OK;
@@ -225,7 +205,7 @@ static bool receive(struct sessions *s, struct session *c) {
         }
     }
     watch_again(s, c);
-    return !is_over(s, c);
+    return true;
 }
 
 /* ---- sending ---- */
@@ -234,14 +214,13 @@ static void window_is_sent(struct sessions *s, struct session *c) {
     for (int i = 0; i < c->out.tokens; i++)
         link_tell(&s->base, LINK_SENT, c->wire.host)->token = c->out.token[i];
     c->out.tokens = 0;
-    c->has_left = c->out.leaves;
 }
 
 static void transmit(struct sessions *s, struct session *c) {
     for (size_t n = 0; n < SOCKETS_TURN;) {
         if (!outgoing_fill(&c->out, &c->wire)) break;
         ssize_t sent = s->carrier->write(c, c->out.range + c->out.from,
-                                         c->out.ranges - c->out.from, c->out.leaves);
+                                         c->out.ranges - c->out.from);
         if (sent < 0 && errno == EINTR) continue;
         if (sent < 0 && errno == EAGAIN) break;
         if (sent < 0) return session_end(s, c, strerror(errno));
@@ -249,7 +228,6 @@ static void transmit(struct sessions *s, struct session *c) {
         if (outgoing_sent(&c->out, (size_t)sent)) window_is_sent(s, c);
     }
     watch_again(s, c);
-    is_over(s, c);
 }
 
 /* ---- work ---- */
@@ -278,7 +256,7 @@ tri_status session_send(struct link *l, int host, const struct link_header *h,
                         const void *payload, void *token) {
     struct sessions *s = (struct sessions *)l;
     struct session *c = s->peer[host];
-    if (!c || c->state != SESSION_JOINED || c->leaving) return TRI_OK;
+    if (!c || c->state != SESSION_JOINED) return TRI_OK;
     tri_status status = outgoing_add(&c->out, h, payload, token);
     watch_again(s, c);
     return status;
@@ -288,14 +266,6 @@ void session_drop(struct link *l, int host) {
     struct sessions *s = (struct sessions *)l;
     s->awaited[host].on = false;
     if (s->peer[host]) drop(s, s->peer[host]);
-}
-
-void session_leave(struct link *l, int host) {
-    struct sessions *s = (struct sessions *)l;
-    struct session *c = s->peer[host];
-    if (!c || c->state != SESSION_JOINED) return;
-    if (leave(c)) l->failed = true;
-    watch_again(s, c);
 }
 
 void session_resume(struct link *l, int host) {

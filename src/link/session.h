@@ -24,9 +24,6 @@ struct session {
     unsigned looked; /* in each pass once */
     enum session_state state;
     bool mine;       /* link_peer made it */
-    bool leaving;    /* WIRE_LEAVES is queued, */
-    bool has_left;   /* and written; */
-    bool peer_left;  /* has come */
     bool waits;      /* a header has come whose payload has no place yet */
     struct wire wire;
     struct outgoing out;
@@ -34,13 +31,12 @@ struct session {
 
 struct sessions;
 struct session_carrier {
-    /* As readv and writev, for one that never blocks. last: nothing follows what `from` has. */
+    /* As readv and writev, for one that never blocks. */
     ssize_t (*read)(struct session *c, const struct iovec *to, int n);
-    ssize_t (*write)(struct session *c, const struct iovec *from, int n, bool last);
+    ssize_t (*write)(struct session *c, const struct iovec *from, int n);
     /* Begins a stream: session_new, and then session_connected or session_end. */
     tri_status (*connect)(struct sessions *s, int host, uint32_t epoch, const char *address);
     void (*close)(struct session *c);
-    bool (*is_taken)(const struct session *c); /* null: what is written will arrive */
     /* Whether the peer's kernel has answered within this many nanoseconds; null: not known. */
     bool (*answers)(const struct session *c, int64_t within);
     void (*watched)(struct sessions *s, struct session *c); /* sock.events have changed; nullable */
@@ -84,7 +80,6 @@ tri_status session_peer(struct link *l, int host, uint32_t epoch, const char *ad
 tri_status session_send(struct link *l, int host, const struct link_header *h, const void *payload,
                         void *token);
 void session_drop(struct link *l, int host);
-void session_leave(struct link *l, int host);
 void session_resume(struct link *l, int host);
 
 #endif

@@ -16,9 +16,8 @@ static ssize_t tcp_read(struct session *c, const struct iovec *to, int n) {
     return readv(c->sock.fd, to, n);
 }
 
-static ssize_t tcp_write(struct session *c, const struct iovec *from, int n, bool last) {
+static ssize_t tcp_write(struct session *c, const struct iovec *from, int n) {
     struct msghdr m = {.msg_iov = (struct iovec *)(uintptr_t)from, .msg_iovlen = (size_t)n};
-    (void)last;
     return sendmsg(c->sock.fd, &m, MSG_NOSIGNAL);
 }
 
@@ -117,4 +116,4 @@ static tri_status tcp_open(const struct link_options *o, struct link **l) {
 }
 
 const struct link_row link_tcp = {tcp_open, tcp_close, session_peer, session_send,
-                                  session_drop, session_leave, session_resume, tcp_work};
+                                  session_drop, session_resume, tcp_work};

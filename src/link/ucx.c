@@ -76,11 +76,9 @@ static ssize_t ucx_read(struct session *c, const struct iovec *to, int n) {
     return moved(ucx->read(c->stream, to, n));
 }
 
-static ssize_t ucx_write(struct session *c, const struct iovec *from, int n, bool last) {
-    return moved(ucx->write(c->stream, from, n, last));
+static ssize_t ucx_write(struct session *c, const struct iovec *from, int n) {
+    return moved(ucx->write(c->stream, from, n));
 }
-
-static bool ucx_is_taken(const struct session *c) { return ucx->is_taken(c->stream); }
 
 static void ucx_shut(struct session *c) {
     if (c->stream) ucx->shut(c->stream);
@@ -125,7 +123,7 @@ static tri_status ucx_connect(struct sessions *s, int host, uint32_t epoch, cons
 
 static const struct session_carrier carrier = {
     .read = ucx_read, .write = ucx_write, .connect = ucx_connect, .close = ucx_shut,
-    .is_taken = ucx_is_taken, .watched = ucx_watched};
+    .watched = ucx_watched};
 
 /* However many there are: UCX has given each memory already. */
 static void *accepted(void *user, struct ucx_stream *stream, const struct sockaddr *from) {
@@ -140,8 +138,7 @@ static void *accepted(void *user, struct ucx_stream *stream, const struct sockad
 
 static void look(struct sessions *s, struct session *c) {
     const char *why = ucx->broken(c->stream);
-    /* What was sent may have been taken, which ends a session that has left. */
-    const uint32_t events = events_of(c) | (c->has_left ? (uint32_t)EPOLLOUT : 0);
+    const uint32_t events = events_of(c);
     if (!why && events) session_ready(s, c, events);
     else if (why) session_end(s, c, why);
 }
@@ -250,4 +247,4 @@ static tri_status ucx_open(const struct link_options *o, struct link **l) {
 }
 
 const struct link_row link_ucx = {ucx_open, ucx_close, session_peer, session_send,
-                                  session_drop, session_leave, session_resume, ucx_work};
+                                  session_drop, session_resume, ucx_work};

@@ -35,8 +35,8 @@
 #define WIRE_HEADER 56
 #define WIRE_PIECE (128 << 10)
 
-/* Kinds of the link's own: the first message of the host that was connected to; the last. */
-enum { WIRE_BEGINS = LINK_KINDS, WIRE_LEAVES, WIRE_KINDS };
+/* The kind of the link's own: the first message of the host that was connected to. */
+enum { WIRE_BEGINS = LINK_KINDS, WIRE_KINDS };
 
 /* What a host says of itself and accepts. */
 struct wire_side {

@@ -17,16 +17,10 @@
 
 enum { ID_BYTES = 1, ID_CREDIT };
 
-/* Before the bytes of a chunk; and all of a credit. Little endian. */
-struct head {
-    uint64_t at;   /* bytes of the stream before these; of a credit: that were read */
-    uint64_t last; /* 1: a credit is asked for at once */
-};
-
 struct chunk {
     struct ucx *u;
     struct chunk *next; /* of those that are free */
-    struct head head;
+    uint64_t at; /* bytes of the stream before these; of a credit: that were read; little endian */
     char bytes[];
 };
 
@@ -46,7 +40,6 @@ struct ucx_stream {
     struct held *first, **last;
     const char *now; /* bytes that UCX lends at this moment */
     size_t n_now;
-    bool asked;      /* the peer wants to know when all is read */
     bool broken, is_told;
     char why[UCX_WHY];
 };
@@ -91,11 +84,12 @@ static void sent(void *request, ucs_status_t status, void *user) {
     ucp_request_free(request);
 }
 
-static struct chunk *new_chunk(struct ucx *u) {
-    struct chunk *c = u->chunk;
-    if (c) u->chunk = c->next;
+static struct chunk *new_chunk(struct ucx_stream *s, uint64_t at) {
+    struct chunk *c = s->u->chunk;
+    if (c) s->u->chunk = c->next;
     else c = malloc(sizeof *c + CHUNK);
-    if (c) c->u = u;
+    if (c) c->u = s->u, c->at = htole64(at);
+    else fault(s, "there is no memory for what is sent");
     return c;
 }
 
@@ -105,7 +99,7 @@ static void post(struct ucx_stream *s, unsigned id, struct chunk *c, size_t n) {
                         UCP_OP_ATTR_FIELD_FLAGS,
         .flags = UCP_AM_SEND_FLAG_REPLY | UCP_AM_SEND_FLAG_EAGER,
         .cb.send = sent, .user_data = c};
-    void *request = ucp_am_send_nbx(s->ep, id, &c->head, sizeof c->head, c->bytes, n, &p);
+    void *request = ucp_am_send_nbx(s->ep, id, &c->at, sizeof c->at, c->bytes, n, &p);
     if (UCS_PTR_IS_ERR(request)) fault(s, ucs_status_string(UCS_PTR_STATUS(request)));
     if (!request || UCS_PTR_IS_ERR(request)) recycle(c);
 }
@@ -124,37 +118,26 @@ static size_t fill(struct chunk *c, size_t most, const struct iovec *from, int n
     return bytes;
 }
 
-static size_t write_some(struct ucx_stream *s, const struct iovec *from, int n, bool last) {
+static size_t write_some(struct ucx_stream *s, const struct iovec *from, int n) {
     if (!is_writable(s)) return 0;
     const size_t room = WINDOW - (size_t)(s->written - s->credit);
-    struct chunk *c = new_chunk(s->u);
-    if (!c) {
-        fault(s, "there is no memory for what is sent");
-        return 0;
-    }
+    struct chunk *c = new_chunk(s, s->written);
+    if (!c) return 0;
     const size_t bytes = fill(c, room < CHUNK ? room : CHUNK, from, n);
-    c->head = (struct head){htole64(s->written), htole64(last)};
     s->written += bytes;
     post(s, ID_BYTES, c, bytes);
     return bytes;
 }
-
-static bool is_taken(const struct ucx_stream *s) { return s->written == s->credit; }
 
 /* ---- receiving ---- */
 
 static bool is_readable(const struct ucx_stream *s) { return s->first || s->n_now; }
 
 static void tell_taken(struct ucx_stream *s) {
-    const bool now = s->asked && s->taken == s->came;
-    if (s->broken || s->taken == s->told || (!now && s->taken - s->told < WINDOW / 4)) return;
-    struct chunk *c = new_chunk(s->u);
-    if (!c) {
-        fault(s, "there is no memory for what is sent");
-        return;
-    }
+    if (s->broken || s->taken - s->told < WINDOW / 4) return;
+    struct chunk *c = new_chunk(s, s->taken);
+    if (!c) return;
     s->told = s->taken;
-    c->head = (struct head){htole64(s->taken), 0};
     post(s, ID_CREDIT, c, 0);
 }
 
@@ -208,11 +191,10 @@ static struct ucx_stream *find(struct ucx *u, const ucp_am_recv_param_t *p) {
     return NULL;
 }
 
-static bool get_head(struct ucx_stream *s, const void *header, size_t n, struct head *h) {
-    if (n == sizeof *h) {
-        memcpy(h, header, n);
-        h->at = le64toh(h->at);
-        h->last = le64toh(h->last);
+static bool get_at(struct ucx_stream *s, const void *header, size_t n, uint64_t *at) {
+    if (n == sizeof *at) {
+        memcpy(at, header, n);
+        *at = le64toh(*at);
         return true;
     }
     fault(s, "it sent a message of another kind");
@@ -222,14 +204,13 @@ static bool get_head(struct ucx_stream *s, const void *header, size_t n, struct 
 static ucs_status_t bytes_came(void *user, const void *header, size_t header_n, void *data,
                                size_t n, const ucp_am_recv_param_t *p) {
     struct ucx_stream *s = find(user, p);
-    struct head h;
+    uint64_t at;
     if (!s) return UCS_OK;
     if (p->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV || n > WINDOW || s->came - s->told + n > WINDOW) {
         fault(s, "it sent more than it may");
-    } else if (get_head(s, header, header_n, &h)) {
-        if (h.at != s->came) fault(s, "its bytes arrived out of order");
+    } else if (get_at(s, header, header_n, &at)) {
+        if (at != s->came) fault(s, "its bytes arrived out of order");
         else {
-            s->asked |= h.last;
             s->came += n;
             s->now = data;
             s->n_now = n;
@@ -243,13 +224,13 @@ static ucs_status_t bytes_came(void *user, const void *header, size_t header_n, 
 static ucs_status_t credit_came(void *user, const void *header, size_t header_n, void *data,
                                 size_t n, const ucp_am_recv_param_t *p) {
     struct ucx_stream *s = find(user, p);
-    struct head h;
+    uint64_t at;
     (void)data;
     (void)n;
     if (!s) return UCS_OK;
-    if (get_head(s, header, header_n, &h)) {
-        if (h.at < s->credit || h.at > s->written) fault(s, "it has read what was not sent");
-        else s->credit = h.at;
+    if (get_at(s, header, header_n, &at)) {
+        if (at < s->credit || at > s->written) fault(s, "it has read what was not sent");
+        else s->credit = at;
     }
     ready(s);
     return UCS_OK;
@@ -459,9 +440,8 @@ static void get_address(const struct ucx *u, struct sockaddr_storage *to) {
 
 static const char *broken(const struct ucx_stream *s) { return s->broken ? s->why : NULL; }
 
-extern const struct ucx_functions trireme_ucx_1;
-__attribute__((visibility("default"))) const struct ucx_functions trireme_ucx_1 = {
+extern const struct ucx_functions trireme_ucx_2;
+__attribute__((visibility("default"))) const struct ucx_functions trireme_ucx_2 = {
     .open = open_all, .close = close_all, .fd = fd, .address = get_address, .work = work,
     .connect = connect_to, .shut = shut, .read = read_some, .write = write_some,
-    .is_readable = is_readable, .is_writable = is_writable, .is_taken = is_taken,
-    .broken = broken};
+    .is_readable = is_readable, .is_writable = is_writable, .broken = broken};

@@ -41,16 +41,14 @@ struct ucx_functions {
     struct ucx_stream *(*connect)(struct ucx *u, const struct sockaddr *to, socklen_t n,
                                   void *owner, char why[UCX_WHY]);
     void (*shut)(struct ucx_stream *s); /* at once; nothing is called for it after that */
-    /* How many bytes, 0 if there are none or no room. last: the peer says as soon as it has read
-     * them. */
+    /* How many bytes; 0 if there are none, or no room. */
     size_t (*read)(struct ucx_stream *s, const struct iovec *to, int n);
-    size_t (*write)(struct ucx_stream *s, const struct iovec *from, int n, bool last);
+    size_t (*write)(struct ucx_stream *s, const struct iovec *from, int n);
     bool (*is_readable)(const struct ucx_stream *s);
     bool (*is_writable)(const struct ucx_stream *s);
-    bool (*is_taken)(const struct ucx_stream *s); /* the peer has read all, and has said so */
     const char *(*broken)(const struct ucx_stream *s); /* why; else null */
 };
 
-#define UCX_FUNCTIONS "trireme_ucx_1" /* the symbol; another version has another name */
+#define UCX_FUNCTIONS "trireme_ucx_2" /* the symbol; another version has another name */
 
 #endif

@@ -18,7 +18,6 @@ tri_status model_peer(struct link *l, int host, uint32_t epoch, const char *addr
 uint64_t model_of_world(const struct link_world *w, uint64_t h) {
     const size_t pairs = (size_t)w->hosts * (size_t)w->hosts;
     h = base_hash(w->joined, pairs * sizeof *w->joined, h);
-    h = base_hash(w->left, pairs * sizeof *w->left, h);
     for (size_t i = 0; i < pairs; i++) {
         const struct path *p = &w->path[i];
         ADD(h, p->epoch);
@@ -27,7 +26,7 @@ uint64_t model_of_world(const struct link_world *w, uint64_t h) {
         ADD(h, p->started);
         for (size_t k = p->first; k < p->n; k++) {
             const struct between *b = &p->queue[k];
-            const uint32_t is[] = {b->what, b->is_taken, b->header.epoch, b->header.step,
+            const uint32_t is[] = {b->dies, b->is_taken, b->header.epoch, b->header.step,
                                    b->header.kind, b->header.item, b->header.node, b->header.part};
             h = base_hash(is, sizeof is, h);
         }

@@ -92,7 +92,7 @@ static void relay_turn(void *user) {
         if (!s) continue;
         for (size_t n; (n = f->read(s, &(struct iovec){data, sizeof data}, 1));) pass(i, data, n);
         struct bytes *x = &relay.from[!i];
-        for (size_t n; x->n && (n = f->write(s, &(struct iovec){x->data, x->n}, 1, false));) {
+        for (size_t n; x->n && (n = f->write(s, &(struct iovec){x->data, x->n}, 1));) {
             x->n -= n;
             memmove(x->data, x->data + n, x->n);
         }
@@ -136,7 +136,6 @@ static void begin(void) {
 
 static void ends_with(int host, const char *words) {
     struct link_event e = bed_next_of(&b, host, LINK_ENDED, 1 - host);
-    assert_false(e.left);
     if (!strstr(e.why, words)) fail_msg("\"%s\" without \"%s\"", e.why, words);
 }
 
@@ -207,7 +206,7 @@ static void strangers(void **state) {
     for (unsigned i = 0; i < 60; i++) {
         struct ucx_stream *s = stranger(0);
         char *noise = bed_bytes(3000, i);
-        if (i % 3) f->write(s, &(struct iovec){noise, 3000}, 1, false);
+        if (i % 3) f->write(s, &(struct iovec){noise, 3000}, 1);
         if (i == 50) bed_join(&b, 1, 0);
         if (i > 50) {
             char *data = bed_send(&b, i % 2, 1 - (int)i % 2, 1000, i);

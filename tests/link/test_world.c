@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The row in process can be enumerated: all orders of what may happen between hosts, with a cut,
- * a death or a leave at any moment. In each order the rules of link/link.h hold. */
+ * a death or an end at any moment. In each order the rules of link/link.h hold. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,13 +13,12 @@
 #define MESSAGES 2 /* of host 0; host 1 has one */
 #define MOST_CHOICES 64
 
-enum trouble { NONE, CUT, KILL, LEAVE, END, TROUBLES };
+enum trouble { NONE, CUT, KILL, END, TROUBLES };
 
 static struct bed b;
 static char payload[2][MESSAGES][4];
 static struct {
     int arrived, sent, ended;
-    bool left;
 } of[2];
 
 /* The path through the tree of choices: at depth d, choice taken[d] of open[d]. */
@@ -50,7 +49,6 @@ static void look(int host, const struct link_event *e) {
     } else {
         assert_int_equal(e->what, LINK_ENDED);
         of[host].ended++;
-        of[host].left = e->left;
     }
 }
 
@@ -64,7 +62,6 @@ static void take_events(int host) {
 
 static void cause(enum trouble t) {
     if (t == CUT) world_cut(b.world, 0, 1);
-    if (t == LEAVE) link_leave(b.l[1], 0);
     if (t == END) link_end(b.l[1], 0);
     if (t != KILL) return;
     link_close(b.l[1]);
@@ -73,13 +70,12 @@ static void cause(enum trouble t) {
 
 static void run(enum trouble t) {
     bool caused = t == NONE;
-    const int messages = t == LEAVE && !getenv("SLOW") ? 1 : MESSAGES; /* it has two more */
     memset(of, 0, sizeof of);
     bed_open(&b, &link_local, 2);
     bed_join(&b, 1, 0);
     world_by_itself(b.world, false);
     for (int host = 0; host < 2; host++)
-        for (int i = 0; i < (host ? 1 : messages); i++) {
+        for (int i = 0; i < (host ? 1 : MESSAGES); i++) {
             const struct link_header h = {.kind = LINK_USER, .item = (uint32_t)i};
             char *p = memcpy(payload[host][i], "abcd", 4);
             assert_int_equal(link_send(b.l[host], 1 - host, &h, p, 4, p), TRI_OK);
@@ -90,18 +86,17 @@ static void run(enum trouble t) {
         else cause(t), caused = true;
         for (int host = 0; host < 2; host++) take_events(host);
     }
-    if (t == NONE || t == LEAVE) {
-        assert_true(of[1].arrived == messages && of[0].arrived == 1);
-        assert_true(of[0].sent == messages && of[1].sent == 1);
+    if (t == NONE) {
+        assert_true(of[1].arrived == MESSAGES && of[0].arrived == 1);
+        assert_true(of[0].sent == MESSAGES && of[1].sent == 1);
     }
     assert_int_equal(of[0].ended, t != NONE);
-    assert_int_equal(of[1].ended, t == CUT || t == LEAVE);
-    assert_true(of[0].left == (t == LEAVE) && of[1].left == (t == LEAVE));
+    assert_int_equal(of[1].ended, t == CUT);
     bed_close(&b);
 }
 
 static void all_orders(void **state) {
-    static const char *const name[] = {"none", "a cut", "a death", "a leave", "an end"};
+    static const char *const name[] = {"none", "a cut", "a death", "an end"};
     long paths[TROUBLES] = {0};
     (void)state;
     for (enum trouble t = NONE; t < TROUBLES; t++) {

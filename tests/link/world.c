@@ -10,10 +10,8 @@
 #include "base/random.h"
 #include "link/link_inside.h"
 
-enum what { MESSAGE, LEAVES, DIES };
-
 struct between { /* a message on its way */
-    enum what what;
+    bool dies; /* no message: its sender has ended the session */
     struct link_header header;
     const void *payload; /* the sender's, or */
     void *taken;         /* a copy, from malloc */
@@ -48,7 +46,6 @@ struct link_world {
     struct local **host;
     struct path *path; /* [from][to] */
     bool *joined;      /* [a][b], for both orders */
-    bool *left;        /* [from][to]: `from` sends nothing more */
 };
 
 static struct link_world *latest; /* that was opened; null: it is closed */
@@ -61,8 +58,10 @@ static bool *joined(const struct link_world *w, int a, int b) {
     return &w->joined[a * w->hosts + b];
 }
 
-static bool *left(const struct link_world *w, int from, int to) {
-    return &w->left[from * w->hosts + to];
+/* It is the last that `from` sends. */
+static bool dies(const struct link_world *w, int from, int to) {
+    const struct path *p = path(w, from, to);
+    return p->first < p->n && p->queue[p->n - 1].dies;
 }
 
 /* ---- moves ---- */
@@ -70,7 +69,7 @@ static bool *left(const struct link_world *w, int from, int to) {
 enum { ARRIVES, IS_TAKEN, STARTS, KINDS };
 
 static bool fits(const struct link_world *w, int to, const struct between *m) {
-    return m->what == MESSAGE && m->header.length <= w->host[to]->base.o.most;
+    return !m->dies && m->header.length <= w->host[to]->base.o.most;
 }
 
 static bool can(const struct link_world *w, int from, int to, int kind) {
@@ -118,12 +117,10 @@ static bool lives(const struct link_world *w, int host) {
     return w->host[host] && !w->host[host]->dead;
 }
 
-static void finish(struct link_world *w, int host, int peer, bool in_order, const char *why) {
+static void finish(struct link_world *w, int host, int peer, const char *why) {
     if (!lives(w, host)) return;
     path(w, host, peer)->ready = false;
-    struct link_event *e = tell(w, LINK_ENDED, host, peer);
-    e->left = in_order;
-    snprintf(e->why, sizeof e->why, "%s", why);
+    snprintf(tell(w, LINK_ENDED, host, peer)->why, LINK_WHY, "%s", why);
 }
 
 /* The session is over, with nothing between the two any more. */
@@ -131,7 +128,7 @@ static void separate(struct link_world *w, int a, int b) {
     for (int i = 0; i < 2; i++) {
         int from = i ? b : a, to = i ? a : b;
         lose(path(w, from, to));
-        *joined(w, from, to) = *left(w, from, to) = false;
+        *joined(w, from, to) = false;
     }
 }
 
@@ -149,7 +146,7 @@ static void take(struct link_world *w, int from, int to) {
     struct between *m = &path(w, from, to)->queue[path(w, from, to)->untaken++];
     const size_t bytes = (size_t)m->header.length;
     m->is_taken = true;
-    if (m->what != MESSAGE) return;
+    if (m->dies) return;
     m->taken = malloc(bytes + 1);
     if (!m->taken) {
         w->failed = true;
@@ -171,8 +168,8 @@ static void too_long(struct link_world *w, int from, int to, uint64_t length) {
     snprintf(why, sizeof why, "it sent a message of %llu bytes; the most is %llu",
              (unsigned long long)length, (unsigned long long)w->host[to]->base.o.most);
     separate(w, from, to);
-    finish(w, to, from, false, why);
-    finish(w, from, to, false, "it closed the connection");
+    finish(w, to, from, why);
+    finish(w, from, to, "it closed the connection");
 }
 
 static void copy(void *to, const void *from, size_t begin, size_t end) {
@@ -203,12 +200,6 @@ static void deliver(struct link_world *w, int from, int to, const struct between
     e->at = p->at;
 }
 
-static void leave(struct link_world *w, int from, int to) {
-    if (*left(w, from, to)) return;
-    *left(w, from, to) = true;
-    add(w, from, to, (struct between){.what = LEAVES});
-}
-
 static void arrive(struct link_world *w, int from, int to) {
     struct path *p = path(w, from, to);
     if (fits(w, to, &p->queue[p->first]) && !start(w, from, to)) return;
@@ -216,19 +207,11 @@ static void arrive(struct link_world *w, int from, int to) {
     struct between m = p->queue[p->first++];
     if (p->first == p->n) p->first = p->n = p->untaken = 0;
     if (fits(w, to, &m)) deliver(w, from, to, &m);
-    else if (m.what == MESSAGE) too_long(w, from, to, m.header.length);
+    else if (!m.dies) too_long(w, from, to, m.header.length);
     free(m.taken);
-    if (m.what == LEAVES && !*left(w, to, from)) {
-        leave(w, to, from);
-    } else if (m.what == LEAVES && path(w, to, from)->first == path(w, to, from)->n) {
-        /* the other's word has arrived, too */
-        separate(w, from, to);
-        finish(w, from, to, true, "it has left");
-        finish(w, to, from, true, "it has left");
-    } else if (m.what == DIES) {
-        separate(w, from, to);
-        finish(w, to, from, false, "it died");
-    }
+    if (!m.dies) return;
+    separate(w, from, to);
+    finish(w, to, from, "it died");
 }
 
 void world_move(struct link_world *w, int move) {
@@ -263,8 +246,8 @@ void world_cut(struct link_world *w, int a, int b) {
     tear(w, a, b);
     tear(w, b, a);
     separate(w, a, b);
-    finish(w, a, b, false, "the connection was cut");
-    finish(w, b, a, false, "the connection was cut");
+    finish(w, a, b, "the connection was cut");
+    finish(w, b, a, "the connection was cut");
     show_work(w);
 }
 
@@ -273,13 +256,11 @@ static void abandon(struct link_world *w, int host, int peer) {
     struct path *p = path(w, host, peer);
     p->ready = false;
     if (!*joined(w, host, peer)) return;
-    const struct path *back = path(w, peer, host);
-    if (!lives(w, peer) || (back->n && back->queue[back->n - 1].what == DIES))
+    if (!lives(w, peer) || dies(w, peer, host))
         return separate(w, host, peer); /* the peer has ended it, too */
     lose(path(w, peer, host));
     if (p->n > p->untaken) p->n = p->untaken;
-    *left(w, host, peer) = *left(w, peer, host) = true; /* neither sends any more */
-    add(w, host, peer, (struct between){.what = DIES});
+    add(w, host, peer, (struct between){.dies = true});
 }
 
 void world_kill(struct link_world *w, int host) {
@@ -301,8 +282,7 @@ tri_status world_open(int hosts, uint64_t seed, struct link_world **out) {
     w->host = calloc(n, sizeof *w->host);
     w->path = calloc(pairs, sizeof *w->path);
     w->joined = calloc(pairs, sizeof *w->joined);
-    w->left = calloc(pairs, sizeof *w->left);
-    if (w->fd >= 0 && w->host && w->path && w->joined && w->left) return TRI_OK;
+    if (w->fd >= 0 && w->host && w->path && w->joined) return TRI_OK;
     world_close(w);
     *out = NULL;
     return base_no_memory("a world");
@@ -319,7 +299,6 @@ void world_close(struct link_world *w) {
     free(w->host);
     free(w->path);
     free(w->joined);
-    free(w->left);
     free(w);
 }
 
@@ -366,20 +345,15 @@ static tri_status local_send(struct link *l, int host, const struct link_header 
                              const void *payload, void *token) {
     struct link_world *w = world_of(l);
     const int self = l->o.self;
-    if (!*joined(w, self, host) || *left(w, self, host)) return TRI_OK;
+    if (!*joined(w, self, host) || dies(w, self, host) || dies(w, host, self)) return TRI_OK;
     tri_status status = add(w, self, host, (struct between){
-        .what = MESSAGE, .header = *h, .payload = payload, .token = token});
+        .header = *h, .payload = payload, .token = token});
     show_work(w);
     return status;
 }
 
 static void local_end(struct link *l, int host) {
     abandon(world_of(l), l->o.self, host);
-    show_work(world_of(l));
-}
-
-static void local_leave(struct link *l, int host) {
-    if (*joined(world_of(l), l->o.self, host)) leave(world_of(l), l->o.self, host);
     show_work(world_of(l));
 }
 
@@ -397,4 +371,4 @@ static tri_status local_work(struct link *l) {
 }
 
 const struct link_row link_local = {local_open, local_close, local_peer, local_send,
-                                    local_end, local_leave, local_resume, local_work};
+                                    local_end, local_resume, local_work};
