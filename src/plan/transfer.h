@@ -6,8 +6,8 @@
  * to every other host.
  *
  * Whoever executes a schedule sends a transfer when the sender has the node. A host may send on
- * what it has received: transfers_check knows, and accepts any schedule that gives each host each
- * operand once.
+ * what it has received. Any schedule is right that gives each host each operand once
+ * (tests/unit/transfers.h).
  *
  * When a host has gone in the middle of a step, the rest is scheduled anew, from what the others
  * have. An operand's owner sends it, if it is alive; else the first that has it; else all lanes
@@ -54,12 +54,6 @@ struct transfer_share {
 /* Nodes of a tree: 0 to n_nodes - 1, tops and those below them only. */
 tri_status transfers_make(const struct lane_tree *tree, const struct transfer_share *share,
                           struct transfers *out);
-/* Executes the schedule with sets instead of numbers. Fails if a host would wait forever, lacks an
- * operand in the end, or gets one that it has; or if a host that is not alive takes part. */
-tri_status transfers_check(const struct lane_tree *tree, const struct transfer_share *share,
-                           const struct transfers *t);
-/* A line for each transfer: "0 > 1  bucket 0  node 8". */
-void transfers_print(const struct transfers *t, struct text *to);
 void transfers_free(struct transfers *t);
 /* The operands alone: is[node] is 1 for these, and 0. */
 void transfers_mark(const struct lane_tree *tree, int hosts, const int *begin, uint8_t *is);

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "ferry/mover.h"
 #include "link/bed.h"
+#include "unit/transfers.h"
 
 #define BUCKETS 3
 #define LANES 24

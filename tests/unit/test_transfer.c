@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "plan/transfer.h"
 #include "unit/scratch.h"
+#include "unit/transfers.h"
 
 #define HOSTS 6
 #define LANES 40
