@@ -193,7 +193,6 @@ static void opening(struct walk *w, struct hosts_opening *o) {
 static void report(struct walk *w, void *p, int64_t least, int64_t most) {
     struct hosts_report *r = p;
     i64(w, &r->step, ANY);
-    flag(w, &r->whole, 0, 1);
     flag(w, &r->joins, 0, 1);
     opening(w, &r->opening);
     if (r->opening.step != r->step) fault(w, "has the opening of another step");

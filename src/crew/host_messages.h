@@ -66,7 +66,6 @@ enum host_ask { HOST_STOP, HOST_PAUSE, HOST_RESUME, HOST_SAVE,
 /* What a host has of the latest step that it has opened. */
 struct hosts_report {
     uint64_t step; /* 0: none */
-    bool whole;    /* all of it */
     bool joins;    /* it lacks the state */
     struct hosts_opening opening; /* of this step */
     uint32_t n;    /* bits: by phase, summed bucket and operand */

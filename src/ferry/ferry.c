@@ -156,7 +156,6 @@ static tri_status report(struct ferry *f) {
     uint8_t none = 0;
     r->has = &none;
     r->joins = atomic_load(&f->head->hosts.lacks);
-    r->whole = !r->joins;
     if (!r->joins && step > base(f)) {
         r->step = step;
         r->opening = f->head->hosts.opening[step % 2];
@@ -178,7 +177,6 @@ static tri_status report(struct ferry *f) {
         else status = base_no_memory("a report");
         for (uint32_t i = 0; i < r->n && !status && joined_in(f, step); i++)
             r->has[i / 8] |= (uint8_t)(1u << i % 8);
-        for (uint32_t i = 0; i < r->n && !status; i++) r->whole &= r->has[i / 8] >> i % 8 & 1;
     }
     if (!status) status = f->place.tell(f->place.user, &m);
     if (r->has != &none) free(r->has);

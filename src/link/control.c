@@ -406,7 +406,6 @@ bool control_is_loopback(const char *address) {
     return inet_pton(AF_INET6, address, six) == 1 && !memcmp(six, &in6addr_loopback, sizeof six);
 }
 
-const char *control_address(const struct control *c) { return c->sockets.address; }
 int control_fd(const struct control *c) { return c->sockets.fd; }
 
 int control_port(const struct control *c) {

@@ -51,8 +51,7 @@ struct control_event {
 struct control;
 tri_status control_open(const struct control_options *o, struct control **c);
 void control_close(struct control *c); /* nullable; to its peers this is like a death */
-/* Where it listens; "" and 0 if it does not. */
-const char *control_address(const struct control *c);
+/* At which it listens; 0 if it does not. */
 int control_port(const struct control *c);
 int control_fd(const struct control *c);
 

@@ -7,8 +7,6 @@
 tri_status link_open(const struct link_row *row, const struct link_options *o, struct link **l) {
     *l = NULL;
     CHECK(o->where && o->self >= 0 && o->self < o->hosts);
-    if (o->hosts > LINK_MOST_HOSTS)
-        return base_fail(TRI_USAGE, "%d hosts; the most is %d", o->hosts, LINK_MOST_HOSTS);
     tri_status status = row->open(o, l);
     if (*l) {
         (*l)->row = row;

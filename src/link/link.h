@@ -20,7 +20,6 @@
 
 #include "base/base.h"
 
-#define LINK_MOST_HOSTS 1024
 #define LINK_KEY 32 /* bytes */
 #define LINK_ADDRESS 64
 #define LINK_WHY 200

@@ -144,7 +144,14 @@ static inline struct pair join_at(int from, const char *address) {
     return p;
 }
 
-static inline struct pair join(int from) { return join_at(from, control_address(side[0].c)); }
+/* Of side 0, by IPv4. */
+static inline const char *bed_address(void) {
+    static char text[LINK_ADDRESS];
+    snprintf(text, sizeof text, "127.0.0.1:%d", control_port(side[0].c));
+    return text;
+}
+
+static inline struct pair join(int from) { return join_at(from, bed_address()); }
 
 static inline char *bytes_of(size_t n, unsigned of) {
     char *data = malloc(n + 1);

@@ -20,7 +20,7 @@ static const uint8_t other_key[LINK_KEY] = "another0123456789abcdefghijklmno";
 /* Side 1 connects to side 0 through the net. */
 static int begin_net(void) {
     begin(3);
-    net_begin(control_address(side[0].c), turn);
+    net_begin(bed_address(), turn);
     net.greeting = GREETING;
     return connect_to(1, net.address);
 }
@@ -89,7 +89,7 @@ static void a_connection_counts_once(void **state) {
     net.old = old;
     send_to(1, p.here, 100, 4);
     ends(0, p.there, false, "its bytes were changed on the way");
-    int fd = net_stranger(control_address(side[0].c));
+    int fd = net_stranger(bed_address());
     net_put_all(fd, old, GREETING + secret_size(100));
     assert_non_null(strstr(next(0, CONTROL_REFUSED).why, "it has another key"));
     ends(1, p.here, false, "");
@@ -172,7 +172,7 @@ static void another_key(void **state) {
     struct control_options o = options(false);
     o.key = other_key;
     open_with(1, o);
-    int conn = connect_to(1, control_address(side[0].c));
+    int conn = connect_to(1, bed_address());
     ends(1, conn, false, "it has another key");
     struct control_event e = next(0, CONTROL_REFUSED);
     assert_non_null(strstr(e.why, "refused 1 connection; the last from 127.0.0.1:"));
@@ -183,7 +183,7 @@ static void another_key(void **state) {
 
 /* A blocking socket whose hello side 0 has answered; the answer is in s->in, and not looked at. */
 static int half_greeted(struct secret *s, const uint8_t *with) {
-    int fd = net_stranger(control_address(side[0].c));
+    int fd = net_stranger(bed_address());
     assert_int_equal(secret_begin(s, with, 10, true), TRI_OK);
     net_put_all(fd, s->greeting, s->n_greeting);
     for (size_t have = 0; have < GREETING;) {
@@ -231,7 +231,7 @@ static void another_protocol(void **state) {
         char text[SECRET_HELLO] = {0};
         memcpy(text, hello[i], 12);
         begin(1);
-        int fd = net_stranger(control_address(side[0].c));
+        int fd = net_stranger(bed_address());
         net_put_all(fd, text, sizeof text);
         assert_non_null(strstr(next(0, CONTROL_REFUSED).why, why[i]));
         close(fd);
@@ -251,7 +251,7 @@ static void hostile_connections(void **state) {
         for (unsigned i = 0; i < N; i++) {
             char *noise = bytes_of(3000, i * 3 + round);
             if (i % 3 == 1) memcpy(noise, "TRICTRL\n\1\0\0\0\0\0\0\0", 16); /* a right begin */
-            fd[i] = net_stranger(control_address(side[0].c));
+            fd[i] = net_stranger(bed_address());
             if (i % 3) send(fd[i], noise, i % 3 == 1 && i % 2 ? 47 : 3000, MSG_NOSIGNAL);
             free(noise);
             send_to((int)i % 2, i % 2 ? p.here : p.there, 1000, i);
@@ -271,7 +271,7 @@ static void idle_connections(void **state) {
     int fd[100];
     begin(3);
     struct pair p = join(1);
-    for (size_t i = 0; i < COUNT(fd); i++) fd[i] = net_stranger(control_address(side[0].c));
+    for (size_t i = 0; i < COUNT(fd); i++) fd[i] = net_stranger(bed_address());
     settle();
     assert_non_null(strstr(next(0, CONTROL_REFUSED).why, "it said nothing"));
     struct pair q = join(2);
@@ -297,7 +297,7 @@ static void slow_greetings(void **state) {
     struct control_options o = options(true);
     o.patience = 60000000;
     open_with(0, o);
-    int fd = net_stranger(control_address(side[0].c));
+    int fd = net_stranger(bed_address());
     double begun = base_seconds();
     while (side[0].first == side[0].n) {
         send(fd, "T", 1, MSG_NOSIGNAL);
