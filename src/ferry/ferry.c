@@ -159,15 +159,10 @@ static tri_status report(struct ferry *f) {
     if (!r->joins && step > base(f)) {
         r->step = step;
         r->opening = f->head->hosts.opening[step % 2];
-        struct schedule_hosts all = {.n = f->hosts.n};
-        for (int h = 0; h < all.n; h++) {
-            all.alive[h] = true;
-            all.weight[h] = 1;
-        }
         if (r->opening.step != step) return base_fail(TRI_FAILED, "step %llu has no opening",
                                                       (unsigned long long)step);
         status = schedule_check(f->place.view, f->hosts.n, &r->opening);
-        if (!status) status = schedule_make(f->place.view, &all, &r->opening, NULL, &s);
+        if (!status) status = schedule_make(f->place.view, NULL, &r->opening, NULL, &s);
     }
     if (!status && r->step) {
         const struct mover_step is = schedule_step(f->place.view, &s);
@@ -518,7 +513,7 @@ static void claim_more(struct ferry *f, const struct schedule *s) {
     _Atomic uint8_t *mine = view_region(f->place.view, REGION_MINE, 0);
     bool more = false;
     for (int k = 0; k < 2; k++)
-        for (int lane = 0; s->phase[k].again && lane < s->begin[f->hosts.n]; lane++) {
+        for (int lane = 0; s->phase[k].again && lane < s->of.begin[s->of.hosts]; lane++) {
             if (s->phase[k].again[lane] != f->self) continue;
             atomic_store(&mine[lane], BOARD_AGAIN);
             more = true;

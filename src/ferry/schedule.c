@@ -45,18 +45,15 @@ static tri_status take_bits(int hosts, const struct host_member *member, uint64_
 static tri_status make_phase(const struct view *v, const struct host_member *member, int k,
                              struct transfer_share *share, uint32_t *at, struct schedule *s) {
     const struct lane_tree *tree = &v->tree[s->of.shape][k];
+    tri_status status = TRI_OK;
     uint8_t *has = NULL;
     share->buckets = v->n_sums[s->of.shape][k];
-    share->has = NULL;
-    tri_status status = transfers_make(tree, share, &s->phase[k]);
-    if (!status && member) {
-        const uint32_t n = (uint32_t)(share->buckets * s->phase[k].n_operands);
-        transfers_free(&s->phase[k]);
-        status = take_bits(share->hosts, member, s->of.step, *at, n, &has);
-        share->has = has;
-        if (!status) status = transfers_make(tree, share, &s->phase[k]);
-        *at += n;
-    }
+    const uint32_t n = (uint32_t)(share->buckets * transfers_operands(tree, share->hosts,
+                                                                      share->begin, NULL, NULL));
+    if (member) status = take_bits(share->hosts, member, s->of.step, *at, n, &has);
+    share->has = has;
+    if (!status) status = transfers_make(tree, share, &s->phase[k]);
+    *at += n;
     if (!status) share->again = s->phase[k].again;
     free(has);
     return status;
@@ -80,13 +77,12 @@ tri_status schedule_make(const struct view *v, const struct schedule_hosts *host
     if (is_there && !member) return TRI_OK;
     schedule_free(s);
     s->of = *o;
-    for (int h = 0; h <= hosts->n; h++) s->begin[h] = o->begin[h < o->hosts ? h : o->hosts];
-    struct transfer_share share = {.hosts = hosts->n, .begin = s->begin, .alive = hosts->alive,
-                                   .weight = hosts->weight};
+    struct transfer_share share = {.hosts = o->hosts, .begin = s->of.begin};
+    if (hosts) share.alive = hosts->alive, share.weight = hosts->weight;
     tri_status status = TRI_OK;
     for (int k = 0; k < 2 && !status; k++)
         if (v->board[o->shape][k]) status = make_phase(v, member, k, &share, &bits, s);
-    if (!status && member) status = check_reports(hosts->n, member, o->step, bits);
+    if (!status && member) status = check_reports(o->hosts, member, o->step, bits);
     if (status) schedule_free(s);
     return status;
 }

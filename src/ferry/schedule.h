@@ -14,7 +14,6 @@ struct schedule_hosts {
 
 struct schedule {
     struct hosts_opening of; /* its step is 0: there is none */
-    int begin[HOSTS_MOST + 1];
     struct transfers phase[2];
 };
 
@@ -22,8 +21,9 @@ struct schedule {
 tri_status schedule_check(const struct view *v, int hosts, const struct hosts_opening *o);
 /* Whether the two are the same step, dealt alike. */
 bool schedule_is_same(const struct hosts_opening *a, const struct hosts_opening *b);
-/* Makes *s unless it is this already. In the middle of a step, member has the reports of all hosts;
- * reports of another step say that a host has nothing of this one. Else it is null. */
+/* Makes *s unless it is this already. hosts: null if all are alive. In the middle of a step, member
+ * has the reports of all hosts; reports of another step say that a host has nothing of this one.
+ * Else it is null. */
 tri_status schedule_make(const struct view *v, const struct schedule_hosts *hosts,
                          const struct hosts_opening *o, const struct host_member *member,
                          struct schedule *s);

@@ -83,7 +83,7 @@ tri_status tree_make(const tri_graph *merge, const struct tree_place *place, str
 tri_status tree_join(struct tree *const *t, int n);
 size_t tree_bytes(const struct tree *t);       /* of all slots */
 size_t tree_top_bytes(const struct tree *t);   /* of the slots that every step uses at least */
-/* Of the sums that are kept until all hosts have them, while all take part; 0: memory ran out. */
+/* Of the sums that are kept until all hosts have them, while all take part. */
 size_t tree_kept_bytes(const struct tree *t, int hosts, const int *weight);
 size_t tree_handed_bytes(const struct tree *t); /* of those that are handed from leg to leg */
 size_t tree_board_bytes(const struct tree *t); /* of the words of all boards */

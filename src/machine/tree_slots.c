@@ -189,22 +189,6 @@ size_t tree_board_bytes(const struct tree *t) {
 
 /* ---- several hosts ---- */
 
-/* How many nodes of this part wait for the end of a step, or for sums of other hosts, and are not
- * counted as waiting on one host: operands that are no tops, and sums between these and tops. */
-static int kept_below(const struct lane_tree *t, int node, bool below, int hosts,
-                      const int32_t *begin) {
-    const struct lane_node *n = &t->node[node];
-    int first = node, last = node, host = 0;
-    while (t->node[first].left >= 0) first = t->node[first].left;
-    while (t->node[last].right >= 0) last = t->node[last].right;
-    while (host < hosts - 1 && begin[host + 1] <= first) host++;
-    const bool own = last < begin[host + 1], top = n->top >= 0;
-    if (own && (below || top)) return !top;
-    below |= top;
-    return (below && !top) + kept_below(t, n->left, below, hosts, begin) +
-           kept_below(t, n->right, below, hosts, begin);
-}
-
 #define FEW_HOSTS 10 /* of which all subsets are tried */
 
 /* A border between two hosts cuts at most one top, into two nodes of each level below it. */
@@ -218,6 +202,8 @@ static int kept_at_most(const struct lane_tree *t, int hosts) {
     return 2 * depth * (hosts - 1);
 }
 
+/* The most nodes that wait for the end of a step, or for sums of other hosts, and are not counted
+ * as waiting on one host. */
 int tree_kept(const struct lane_tree *t, int hosts, const int *weight) {
     int most = 0;
     if (hosts > FEW_HOSTS) return kept_at_most(t, hosts);
@@ -226,7 +212,8 @@ int tree_kept(const struct lane_tree *t, int hosts, const int *weight) {
         int now[FEW_HOSTS];
         for (int h = 0; h < hosts; h++) now[h] = set >> h & 1 ? weight[h] : 0;
         hosts_deal(t->lanes, hosts, now, begin);
-        const int kept = kept_below(t, t->n_nodes - 1, false, hosts, begin);
+        /* Of a top with n operands, these and n - 2 sums between them and the top. */
+        const int kept = 2 * (transfers_operands(t, hosts, begin, NULL, NULL) - t->n_tops);
         if (kept > most) most = kept;
     }
     return most;
@@ -234,16 +221,11 @@ int tree_kept(const struct lane_tree *t, int hosts, const int *weight) {
 
 size_t tree_kept_bytes(const struct tree *t, int hosts, const int *weight) {
     int32_t begin[HOSTS_MOST + 1];
-    uint8_t *is = calloc((size_t)t->shape.n_nodes + 1, 1);
-    size_t bytes = 0, n = 0;
-    if (!is) return 0;
+    size_t bytes = 0;
     hosts_deal(t->shape.lanes, hosts, weight, begin);
-    transfers_mark(&t->shape, hosts, begin, is);
-    for (int i = 0; i < t->shape.n_nodes; i++) n += is[i];
-    free(is);
     for (int b = 0; b < t->buckets.n; b++)
         if (buckets_is_summed(&t->buckets, b)) bytes += memory_round(t->bucket[b].bytes);
-    return n * bytes;
+    return (size_t)transfers_operands(&t->shape, hosts, begin, NULL, NULL) * bytes;
 }
 
 void tree_bind_hosts(struct tree *t, const _Atomic uint8_t *mine, const uint8_t *keeps) {

@@ -24,18 +24,25 @@ static int owner(const struct lane_tree *tree, const struct transfer_share *shar
     return last < share->begin[host + 1] ? host : -1;
 }
 
-/* below: the node is a top, or below one. */
-static void find_operands(const struct lane_tree *tree, const struct transfer_share *share,
-                          int node, bool below, struct transfers *t) {
-    const struct lane_node *n = &tree->node[node];
-    below |= n->top >= 0;
+/* below: the node is a top, or below one. Adds to the n that were found. */
+static int find_operands(const struct lane_tree *tree, const struct transfer_share *share, int node,
+                         bool below, int n, int *operand, uint8_t *is) {
+    const struct lane_node *of = &tree->node[node];
+    below |= of->top >= 0;
     if (below && owner(tree, share, node) >= 0) {
-        if (t->operand) t->operand[t->n_operands++] = node;
-        t->is_operand[node] = true;
-        return;
+        if (operand) operand[n] = node;
+        if (is) is[node] = true;
+        return n + 1;
     }
-    find_operands(tree, share, n->left, below, t);
-    find_operands(tree, share, n->right, below, t);
+    n = find_operands(tree, share, of->left, below, n, operand, is);
+    return find_operands(tree, share, of->right, below, n, operand, is);
+}
+
+int transfers_operands(const struct lane_tree *tree, int hosts, const int *begin, int *operand,
+                       uint8_t *is) {
+    const struct transfer_share share = {.hosts = hosts, .begin = begin};
+    if (is) memset(is, 0, (size_t)tree->n_nodes);
+    return find_operands(tree, &share, tree->n_nodes - 1, false, 0, operand, is);
 }
 
 static int level(const struct lane_tree *tree, int node) {
@@ -131,11 +138,10 @@ tri_status transfers_make(const struct lane_tree *tree, const struct transfer_sh
     CHECK(!share->begin[0] && share->begin[hosts] == tree->lanes);
     *t = (struct transfers){.hosts = share->hosts, .buckets = share->buckets};
     t->operand = calloc(nodes, sizeof *t->operand);
-    t->is_operand = calloc(nodes, sizeof *t->is_operand);
     t->first = calloc(hosts + 1, sizeof *t->first);
     t->again = malloc((size_t)tree->lanes * sizeof *t->again);
-    if (t->operand && t->is_operand && t->first && t->again) {
-        find_operands(tree, share, tree->n_nodes - 1, false, t);
+    if (t->operand && t->first && t->again) {
+        t->n_operands = transfers_operands(tree, share->hosts, share->begin, t->operand, NULL);
         size_t n = (size_t)t->n_operands * (size_t)share->buckets * (hosts - 1);
         t->all = calloc(n + 1, sizeof *t->all);
     }
@@ -155,16 +161,8 @@ tri_status transfers_make(const struct lane_tree *tree, const struct transfer_sh
 
 void transfers_free(struct transfers *t) {
     free(t->operand);
-    free(t->is_operand);
     free(t->all);
     free(t->first);
     free(t->again);
     *t = (struct transfers){0};
-}
-
-void transfers_mark(const struct lane_tree *tree, int hosts, const int *begin, uint8_t *is) {
-    const struct transfer_share share = {.hosts = hosts, .begin = begin};
-    struct transfers t = {.is_operand = is};
-    memset(is, 0, (size_t)tree->n_nodes);
-    find_operands(tree, &share, tree->n_nodes - 1, false, &t);
 }

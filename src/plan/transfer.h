@@ -32,7 +32,6 @@ struct transfer {
 struct transfers {
     int hosts, buckets;
     int n_operands, *operand; /* nodes, from left to right */
-    uint8_t *is_operand;      /* by node */
     int n;
     struct transfer *all;     /* by sender; of each, in the order in which it has the nodes */
     int *first;               /* by host: the index of its first; first[hosts] is n */
@@ -55,7 +54,9 @@ struct transfer_share {
 tri_status transfers_make(const struct lane_tree *tree, const struct transfer_share *share,
                           struct transfers *out);
 void transfers_free(struct transfers *t);
-/* The operands alone: is[node] is 1 for these, and 0. */
-void transfers_mark(const struct lane_tree *tree, int hosts, const int *begin, uint8_t *is);
+/* The operands alone. Returns how many; operand (nullable): from left to right; is (nullable): by
+ * node, 1 for these, and 0. */
+int transfers_operands(const struct lane_tree *tree, int hosts, const int *begin, int *operand,
+                       uint8_t *is);
 
 #endif

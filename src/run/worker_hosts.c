@@ -83,7 +83,8 @@ static void deal(struct worker *c, const struct machine *m, const struct hosts_o
         mine[lane] = has(o, self, lane) ? BOARD_MINE : BOARD_OTHERS;
     for (int k = 0; k < 2; k++) {
         uint8_t *keeps = worker_region(c, REGION_KEEPS, k);
-        if (m->tree[k].g) transfers_mark(&m->tree[k].shape, o->hosts, o->begin, keeps);
+        if (m->tree[k].g)
+            transfers_operands(&m->tree[k].shape, o->hosts, o->begin, NULL, keeps);
     }
 }
 

@@ -310,12 +310,8 @@ static inline void take_opening(struct host *h, uint64_t step) {
     for (int i = 0; i < h->is->lanes; i++)
         mine[i] = i >= o->begin[h->self] && i < o->begin[h->self + 1];
     for (int k = 0; k < 2; k++) {
-        const struct transfer_share share = {.hosts = o->hosts, .begin = o->begin, .buckets = 1};
-        struct transfers t;
-        assert_int_equal(transfers_make(&h->view.tree[0][k], &share, &t), TRI_OK);
-        memcpy(view_region(&h->view, REGION_KEEPS, k), t.is_operand,
-               (size_t)h->view.tree[0][k].n_nodes);
-        transfers_free(&t);
+        transfers_operands(&h->view.tree[0][k], o->hosts, o->begin, NULL,
+                           view_region(&h->view, REGION_KEEPS, k));
         for (int b = 0; b < h->view.n_sums[0][k]; b++) board_clear(h->view.sums[0][k][b].board);
     }
     h->at = AT_LANES;

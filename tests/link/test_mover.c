@@ -45,6 +45,7 @@ static struct host host[HOSTS];
 static struct lane_tree tree;
 static struct transfers plan, rest; /* rest: of a step that has begun anew */
 static int begin[HOSTS + 1];
+static uint8_t keeps[NODES]; /* operands */
 static uint64_t drawn;
 
 static int draw(int n) { return (int)(random_u32(9, 0, drawn++) % (uint32_t)n); }
@@ -142,7 +143,7 @@ static void make_host(const struct link_row *row, int i) {
     for (int k = 0; k < buckets; k++) {
         const struct board_words words = {h->words[k], h->slot_words[k], NODES, SLOTS};
         board_bind(&h->board[k], &tree, &words, 0, THREADS);
-        h->board[k].keeps = plan.is_operand;
+        h->board[k].keeps = keeps;
         h->board[k].mine = h->mine;
         h->slots[k] = malloc(SLOTS * numbers[k] * sizeof(float));
         h->sums[k] = (struct view_sums){&h->board[k], (char *)h->slots[k],
@@ -191,6 +192,7 @@ static void make(const struct link_row *row, int hosts, int lanes, int levels) {
     const struct transfer_share share = {.hosts = hosts, .begin = begin, .buckets = buckets};
     assert_int_equal(lane_tree_make(lanes, levels, &tree), TRI_OK);
     assert_int_equal(transfers_make(&tree, &share, &plan), TRI_OK);
+    transfers_operands(&tree, hosts, begin, NULL, keeps);
     if (sends_on) send_on();
     assert_int_equal(transfers_check(&tree, &share, &plan), TRI_OK);
     bed_open(&b, row, hosts);

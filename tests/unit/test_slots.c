@@ -81,7 +81,7 @@ static void make(struct host *h, bool even, bool with_kept) {
     for (int i = 0; i < lanes; i++)
         h->mine[i] = h->begin[h->self] <= i && i < h->begin[h->self + 1] ? BOARD_MINE
                                                                          : BOARD_OTHERS;
-    transfers_mark(&h->tree, h->hosts, h->begin, h->keeps);
+    transfers_operands(&h->tree, h->hosts, h->begin, NULL, h->keeps);
     h->board.mine = h->mine;
     h->board.keeps = h->keeps;
     h->deaths = draw(h->hosts);
