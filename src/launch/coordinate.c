@@ -89,11 +89,11 @@ static void arrived(struct coordinating *c, const struct control_event *e) {
     host_message_free(&m);
 }
 
-static void take_events(struct coordinating *c) {
-    struct control_event e = {0};
-    for (tri_status status; !c->failed;) {
-        give_up(c, status = control_next(c->control, &e));
-        if (status || e.what == CONTROL_NOTHING) return;
+static tri_status take_events(struct coordinating *c) {
+    for (;;) {
+        struct control_event e = {0};
+        tri_status status = control_next(c->control, &e);
+        if (status || e.what == CONTROL_NOTHING) return status;
         if (e.what == CONTROL_ARRIVED) arrived(c, &e);
         else if (e.what == CONTROL_ENDED) coordinator_ended(c->coordinator, e.conn, e.why,
                                                             base_now());
@@ -141,7 +141,7 @@ static void reap(struct coordinating *c, int how) {
 static void read_signals(struct coordinating *c) {
     struct signalfd_siginfo s;
     while (read(c->signals, &s, sizeof s) == (ssize_t)sizeof s)
-        if (s.ssi_signo != SIGCHLD) stop(c, (int)s.ssi_signo);
+        if (s.ssi_signo != SIGCHLD && !c->failed) stop(c, (int)s.ssi_signo);
     reap(c, WNOHANG);
 }
 
@@ -252,20 +252,25 @@ static tri_status start_hosts(struct coordinating *c) {
 
 /* ---- the loop ---- */
 
+/* Waits for what comes next, for a TICK at most. */
+static tri_status take_all(struct coordinating *c) {
+    struct pollfd sources[] = {{c->signals, POLLIN, 0}, {control_fd(c->control), POLLIN, 0}};
+    poll(sources, COUNT(sources), TICK);
+    tri_status status = take_events(c);
+    read_signals(c);
+    return status;
+}
+
 static int supervise(struct coordinating *c) {
     int code = 1;
     while (!c->failed && !coordinator_is_over(c->coordinator, &code)) {
-        struct pollfd sources[] = {{c->signals, POLLIN, 0}, {control_fd(c->control), POLLIN, 0}};
-        poll(sources, COUNT(sources), TICK);
-        take_events(c);
-        read_signals(c);
+        give_up(c, take_all(c));
         if (!c->failed) coordinator_tick(c->coordinator, base_now());
     }
     return c->failed ? (int)c->failed : code;
 }
 
-static bool any_left(struct coordinating *c) {
-    reap(c, WNOHANG);
+static bool any_left(const struct coordinating *c) {
     for (int i = 0; i < c->list.n; i++)
         if (c->host[i].pid) return true;
     return false;
@@ -274,24 +279,12 @@ static bool any_left(struct coordinating *c) {
 #define AT_ONCE 1000000000 /* nanoseconds that hosts have to end when they are not to save */
 #define LAST 5000000000    /* and then to be gone */
 
-static void drain(struct coordinating *c) {
-    struct control_event e = {0};
-    struct signalfd_siginfo s;
-    while (!control_next(c->control, &e) && e.what != CONTROL_NOTHING) {
-        if (e.what == CONTROL_ENDED) coordinator_ended(c->coordinator, e.conn, e.why, base_now());
-        if (e.what == CONTROL_ARRIVED) arrived(c, &e); /* a host that is too late */
-    }
-    while (read(c->signals, &s, sizeof s) == (ssize_t)sizeof s)
-        if (s.ssi_signo != SIGCHLD && !c->failed) stop(c, (int)s.ssi_signo);
-}
-
 /* All hosts have been told. What does not end by itself is ended, as whatever has started a host
  * that has gone. */
 static void end_hosts(struct coordinating *c) {
     int64_t end = base_now() + (int64_t)(1e9 * c->launch->grace);
     bool told[HOSTS_MOST] = {false}, at_once = false;
     while ((any_left(c) || coordinator_has(c->coordinator, -1)) && base_now() < end + LAST) {
-        struct pollfd sources[] = {{c->signals, POLLIN, 0}, {control_fd(c->control), POLLIN, 0}};
         if (c->failed && !at_once) {
             coordinator_ask(c->coordinator, HOST_KILL, base_now());
             at_once = true;
@@ -303,8 +296,7 @@ static void end_hosts(struct coordinating *c) {
             kill(c->host[i].pid, SIGTERM);
             told[i] = true;
         }
-        poll(sources, COUNT(sources), TICK);
-        drain(c);
+        take_all(c); /* also of a host that is too late */
     }
     for (int i = 0; i < c->list.n; i++)
         if (c->host[i].pid) kill(c->host[i].pid, SIGKILL);

@@ -13,6 +13,7 @@ struct member {
     uint64_t run;
     char name[HOSTS_MOST][HOSTS_NAME];
     int64_t lease, next_beat;
+    int64_t now;             /* the coordinator's latest message came */
     int64_t renewed, ticked; /* the lease was; member_tick was called */
     char why[HOST_TEXT];
     uint64_t opened;
@@ -54,9 +55,9 @@ static void tell_ready(struct member *m) {
 
 /* ---- of the coordinator ---- */
 
-static void take_welcome(struct member *m, const struct host_message *w, int64_t now) {
+static void take_welcome(struct member *m, const struct host_message *w) {
     m->phase = WELCOMED;
-    m->renewed = m->ticked = now;
+    m->renewed = m->ticked = m->now;
     m->joins = w->joins;
     m->n = w->names.n;
     m->self = w->host;
@@ -66,27 +67,26 @@ static void take_welcome(struct member *m, const struct host_message *w, int64_t
     m->o.welcome(m->o.user, w);
 }
 
-static void take_beat(struct member *m, const struct host_message *b, int64_t now) {
-    if (!m->hosts || b->time > now) return;
+static void take_beat(struct member *m, const struct host_message *b) {
+    if (!m->hosts || b->time > m->now) return;
     const int64_t had = atomic_load(&m->hosts->lease), has = b->time + m->lease;
     if (has > had) atomic_store(&m->hosts->lease, has);
     if (b->time > m->renewed) m->renewed = b->time;
-    if (had <= now && has > now) m->o.wake(m->o.user);
+    if (had <= m->now && has > m->now) m->o.wake(m->o.user);
 }
 
-static void take_hold(struct member *m, const struct host_message *h, int64_t now) {
+static void take_hold(struct member *m, const struct host_message *h) {
     if (h->epoch <= m->held) {
         end(m, TRI_FAILED, "the coordinator has begun an earlier epoch");
         return;
     }
     m->held = h->epoch;
     if (!m->ferry.runs) return; /* READY begins another */
-    m->ferry.holds = now;
+    m->ferry.holds = m->now;
     m->o.to_ferry(m->o.user, h);
 }
 
-static void take_epoch(struct member *m, const struct host_message *e, int64_t now) {
-    (void)now;
+static void take_epoch(struct member *m, const struct host_message *e) {
     if (!m->hosts || e->epoch != m->held || e->epoch == m->begun || e->n_members != m->n ||
         !e->member[m->self].alive) {
         end(m, TRI_FAILED, "the coordinator has begun an epoch that is none of this host's");
@@ -103,18 +103,15 @@ static void take_epoch(struct member *m, const struct host_message *e, int64_t n
     }
 }
 
-static void take_fail(struct member *m, const struct host_message *f, int64_t now) {
-    (void)now;
+static void take_fail(struct member *m, const struct host_message *f) {
     m->o.fail(m->o.user, f->text);
 }
 
-static void take_steer(struct member *m, const struct host_message *a, int64_t now) {
-    (void)now;
+static void take_steer(struct member *m, const struct host_message *a) {
     m->o.steer(m->o.user, a);
 }
 
-static void take_end(struct member *m, const struct host_message *e, int64_t now) {
-    (void)now;
+static void take_end(struct member *m, const struct host_message *e) {
     end(m, e->kind == HOST_END ? e->code : TRI_FAILED, e->text);
 }
 
@@ -124,44 +121,9 @@ static void be_alone(struct member *m, const char *why) {
     if (m->hosts) atomic_store(&m->hosts->lease, 0);
 }
 
-static void take_evicted(struct member *m, const struct host_message *e, int64_t now) {
-    (void)now;
+static void take_evicted(struct member *m, const struct host_message *e) {
     m->o.told(m->o.user, e->text);
     be_alone(m, e->text);
-}
-
-static const struct {
-    void (*take)(struct member *m, const struct host_message *message, int64_t now);
-    unsigned phases;
-} rows[HOST_KIND_COUNT] = {
-    [HOST_WELCOME] = {take_welcome, 1 << GREETED},
-    [HOST_REFUSED] = {take_end, 1 << GREETED | 1 << WELCOMED},
-    [HOST_EVICTED] = {take_evicted, 1 << WELCOMED},
-    [HOST_END] = {take_end, 1 << GREETED | 1 << WELCOMED},
-    [HOST_BEAT] = {take_beat, 1 << WELCOMED},
-    [HOST_HOLD] = {take_hold, 1 << WELCOMED},
-    [HOST_EPOCH] = {take_epoch, 1 << WELCOMED},
-    [HOST_FAIL] = {take_fail, 1 << WELCOMED},
-    [HOST_ASK] = {take_steer, 1 << WELCOMED}, [HOST_DONE] = {take_steer, 1 << WELCOMED},
-    [HOST_ANSWER] = {take_steer, 1 << WELCOMED}, [HOST_SCALE] = {take_steer, 1 << WELCOMED},
-};
-
-void member_from_coordinator(struct member *m, const struct host_message *message, int64_t now) {
-    char text[HOST_TEXT];
-    if (m->phase >= ALONE) return;
-    if (rows[message->kind].phases >> m->phase & 1) {
-        rows[message->kind].take(m, message, now);
-        return;
-    }
-    base_format(text, sizeof text, "the coordinator has sent %s at a time when that has no meaning",
-                host_kind_name(message->kind));
-    end(m, TRI_FAILED, text);
-}
-
-void member_coordinator_ended(struct member *m, const char *why, int64_t now) {
-    (void)now;
-    if (m->phase == GREETED || (m->phase == WELCOMED && !m->begun)) end(m, TRI_FAILED, why);
-    else if (m->phase == WELCOMED) be_alone(m, why);
 }
 
 /* ---- of the ferry ---- */
@@ -212,18 +174,51 @@ static void take_told(struct member *m, const struct host_message *f) {
     m->o.told(m->o.user, f->text);
 }
 
-static void (*const ferry_rows[HOST_KIND_COUNT])(struct member *m, const struct host_message *f) = {
-    [HOST_ADDRESS] = take_address, [HOST_REPORT] = take_report,
-    [HOST_LOST] = take_lost, [HOST_TOLD] = take_told, [HOST_PING] = take_ping,
+/* ---- messages ---- */
+
+/* Who sends a message of a kind, and when: bits of phases for the coordinator, or FERRY. */
+enum { FERRY = 1 << 8 };
+static const struct {
+    void (*take)(struct member *m, const struct host_message *message);
+    unsigned from;
+} rows[HOST_KIND_COUNT] = {
+    [HOST_WELCOME] = {take_welcome, 1 << GREETED},
+    [HOST_REFUSED] = {take_end, 1 << GREETED | 1 << WELCOMED},
+    [HOST_EVICTED] = {take_evicted, 1 << WELCOMED},
+    [HOST_END] = {take_end, 1 << GREETED | 1 << WELCOMED},
+    [HOST_BEAT] = {take_beat, 1 << WELCOMED},
+    [HOST_HOLD] = {take_hold, 1 << WELCOMED},
+    [HOST_EPOCH] = {take_epoch, 1 << WELCOMED},
+    [HOST_FAIL] = {take_fail, 1 << WELCOMED},
+    [HOST_ASK] = {take_steer, 1 << WELCOMED}, [HOST_DONE] = {take_steer, 1 << WELCOMED},
+    [HOST_ANSWER] = {take_steer, 1 << WELCOMED}, [HOST_SCALE] = {take_steer, 1 << WELCOMED},
+    [HOST_ADDRESS] = {take_address, FERRY}, [HOST_REPORT] = {take_report, FERRY},
+    [HOST_LOST] = {take_lost, FERRY}, [HOST_TOLD] = {take_told, FERRY},
+    [HOST_PING] = {take_ping, FERRY},
 };
 
-void member_from_ferry(struct member *m, const struct host_message *message, int64_t now) {
-    (void)now;
+void member_from_coordinator(struct member *m, const struct host_message *message, int64_t now) {
+    char text[HOST_TEXT];
+    if (m->phase >= ALONE) return;
+    m->now = now;
+    if (rows[message->kind].from >> m->phase & 1) {
+        rows[message->kind].take(m, message);
+        return;
+    }
+    base_format(text, sizeof text, "the coordinator has sent %s at a time when that has no meaning",
+                host_kind_name(message->kind));
+    end(m, TRI_FAILED, text);
+}
+
+void member_coordinator_ended(struct member *m, const char *why) {
+    if (m->phase == GREETED || (m->phase == WELCOMED && !m->begun)) end(m, TRI_FAILED, why);
+    else if (m->phase == WELCOMED) be_alone(m, why);
+}
+
+void member_from_ferry(struct member *m, const struct host_message *message) {
     if (!m->ferry.runs || m->phase == OVER) return;
-    if (ferry_rows[message->kind])
-        ferry_rows[message->kind](m, message);
-    else
-        m->o.stuck(m->o.user);
+    if (rows[message->kind].from & FERRY) rows[message->kind].take(m, message);
+    else m->o.stuck(m->o.user);
 }
 
 /* ---- of the host ---- */

@@ -52,8 +52,8 @@ void member_ferry_started(struct member *m, const struct host_wire *wire, int64_
 void member_ferry_died(struct member *m); /* nothing of it follows */
 
 void member_from_coordinator(struct member *m, const struct host_message *message, int64_t now);
-void member_from_ferry(struct member *m, const struct host_message *message, int64_t now);
-void member_coordinator_ended(struct member *m, const char *why, int64_t now);
+void member_from_ferry(struct member *m, const struct host_message *message);
+void member_coordinator_ended(struct member *m, const char *why);
 /* At least ten times a second. opened: the latest step that this host has opened. */
 void member_tick(struct member *m, uint64_t opened, int64_t now);
 bool member_is_cut(const struct member *m, int64_t now);

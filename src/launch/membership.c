@@ -216,7 +216,7 @@ static void read_ferry(struct membership *s) {
         if (host_socket_take(s->ferry_fd, MSG_DONTWAIT, &m, &what))
             agent_print(s->agent, "%s", tri_message());
         else if (what == HOST_SOCKET_TAKEN)
-            member_from_ferry(s->member, &m, base_now());
+            member_from_ferry(s->member, &m);
         host_message_free(&m);
     }
 }
@@ -272,7 +272,7 @@ static void take_events(struct membership *s) {
         if (e.what == CONTROL_NOTHING) return;
         if (e.what == CONTROL_ENDED) {
             s->connected = false;
-            member_coordinator_ended(s->member, e.why, base_now());
+            member_coordinator_ended(s->member, e.why);
         }
         if (e.what != CONTROL_ARRIVED) continue;
         if (host_message_get(e.bytes, e.n, &m)) fprintf(stderr, "trireme: %s\n", tri_message());

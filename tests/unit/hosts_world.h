@@ -466,7 +466,7 @@ static void take_down(struct node *h) {
     if (pop(&h->down, &m))
         member_from_coordinator(h->member, &m, local(h));
     else
-        member_coordinator_ended(h->member, "the coordinator has gone", local(h));
+        member_coordinator_ended(h->member, "the coordinator has gone");
     host_message_free(&m);
     if (h->gone) kill_node(h);
 }
@@ -474,7 +474,7 @@ static void take_down(struct node *h) {
 static void take_of_ferry(struct node *h) {
     struct host_message m;
     pop(&h->of_ferry, &m);
-    member_from_ferry(h->member, &m, local(h));
+    member_from_ferry(h->member, &m);
     host_message_free(&m);
 }
 

@@ -374,7 +374,7 @@ static void coordinator_dies(void **state) {
     for (int i = 0; i < 2; i++) {
         struct node *h = &w.node[i];
         clear(&h->down);
-        member_coordinator_ended(h->member, "gone", local(h));
+        member_coordinator_ended(h->member, "gone");
         assert_false(has_lease(h));
         h->broken = h->closed = true;
         clear(&h->up);
