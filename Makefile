@@ -100,7 +100,7 @@ help:
 	@echo '                               takes ROWS and ROUNDS'
 	@echo 'make bench-convergence         trains networks to the end and compares their quality with'
 	@echo '                               PyTorch; takes hours'
-	@echo 'make bench-deps                installs PyTorch, OpenBLAS, BLIS and Open MPI to compare with'
+	@echo 'make bench-deps                installs PyTorch, OpenBLAS, BLIS, Open MPI to compare with'
 	@echo 'make install PREFIX=/usr/local installs library, header, pkg-config file, man page,'
 	@echo '                               program, documents and examples'
 	@echo 'make clean                     removes $(BUILD)/'
