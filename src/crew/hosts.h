@@ -25,6 +25,10 @@
 #define HOSTS_MOST 64
 #define HOSTS_NAME 64
 #define HOSTS_ADDRESS 64
+/* A digest has a part of so many bytes for each: network and plan, options, number of samples,
+ * samples of the first step. */
+#define HOSTS_PART 8
+#define HOSTS_PARTS 4
 #define CREW_MOST_SCALARS 64
 
 /* How a step is opened, on all hosts alike. */

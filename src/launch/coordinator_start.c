@@ -5,6 +5,8 @@
 #include "launch/coordinator_inside.h"
 #include "link/control.h"
 
+_Static_assert(HOSTS_PARTS * HOSTS_PART == HOST_BYTES, "a digest has its parts");
+
 void coordinator_make_welcome(const struct coordinator_options *o, int host,
                               struct coordinator_welcome *w) {
     w->m = (struct host_message){.kind = HOST_WELCOME, .host = host, .run = o->run,
@@ -66,13 +68,23 @@ void coordinator_take_hello(struct coordinator *c, int conn, const struct host_m
     coordinator_send(c, h, w.m);
 }
 
+/* What two digests say; null: the same. */
+static const char *what_differs(const uint8_t *a, const uint8_t *b) {
+    static const char *const parts[HOSTS_PARTS] = {
+        "network or plan differ", "options differ", "data (number of samples) differ",
+        "data (samples of the first step) differ"};
+    for (int i = 0; i < HOSTS_PARTS; i++)
+        if (memcmp(a + HOSTS_PART * i, b + HOSTS_PART * i, HOSTS_PART)) return parts[i];
+    return NULL;
+}
+
 /* Of a member, after its ferry has been replaced. */
 void coordinator_take_ready(struct coordinator *c, struct host *h, struct host_message *m) {
-    const bool differs = c->phase != STARTING && memcmp(c->digest, m->digest, HOST_BYTES);
-    if (!m->weight || differs) {
-        coordinator_lose(c, h, OUT,
-                         m->weight ? "its network, options or data differ from those of the run"
-                                   : "it has no workers");
+    const char *how = c->phase != STARTING ? what_differs(c->digest, m->digest) : NULL;
+    char why[HOST_TEXT] = "it has no workers";
+    if (how) base_format(why, sizeof why, "its %s from those of the run", how);
+    if (how || !m->weight) {
+        coordinator_lose(c, h, OUT, why);
         return;
     }
     base_format(h->address, sizeof h->address, "%s", m->address);
@@ -114,7 +126,8 @@ static bool is_alone(const struct host *h) {
 /* How it differs from another; null: in nothing that it could not fetch. */
 static const char *differs(const struct coordinator *c, const struct host *h,
                            const struct host *from) {
-    if (memcmp(h->digest, from->digest, HOST_BYTES)) return "network, options or data differ";
+    const char *how = what_differs(h->digest, from->digest);
+    if (how) return how;
     if (h->step == from->step && memcmp(h->values, from->values, HOST_BYTES))
         return "parameters or checkpoint differ";
     for (const struct host *other = c->host; is_alone(h) && other < c->host + c->o.n; other++)

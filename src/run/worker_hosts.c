@@ -261,14 +261,11 @@ static tri_status add_samples(struct sha256 *h, const struct worker *c, tri_run 
     return TRI_OK;
 }
 
-static tri_status add_static(struct sha256 *h, const struct worker *c, tri_run *run) {
-    add_number(h, run->total);
-    add_number(h, (int64_t)c->region[REGION_VALUES].bytes);
-    add_number(h, run->data ? tri_data_size(run->data) : 0);
-    add_number(h, run->policy->data ? tri_data_size(run->policy->data) : 0);
-    /* What a resumed run must have as before; and the processor, if its arithmetic is its own. */
+/* What a resumed run must have as before; and the processor, if its arithmetic is its own. */
+static void add_options(struct sha256 *h, const tri_run *run) {
     struct checkpoint_options all;
     char device[CHECKPOINT_TEXT];
+    add_number(h, run->total);
     state_options(&all, run);
     for (int i = 0; i < all.n; i++) {
         add_text(h, all.one[i].name);
@@ -276,14 +273,25 @@ static tri_status add_static(struct sha256 *h, const struct worker *c, tri_run *
     }
     run_device_text(run, device, sizeof device);
     add_text(h, device);
-    tri_status status = worker_add_plan(h, run);
-    return status ? status : add_samples(h, c, run);
 }
 
-static void end_digest(struct sha256 *h, uint8_t out[32]) {
+static tri_status add_part(struct sha256 *h, int part, const struct worker *c, tri_run *run) {
+    if (part == 0) {
+        add_number(h, (int64_t)c->region[REGION_VALUES].bytes);
+        return worker_add_plan(h, run);
+    }
+    if (part == 1) add_options(h, run);
+    if (part == 2) {
+        add_number(h, run->data ? tri_data_size(run->data) : 0);
+        add_number(h, run->policy->data ? tri_data_size(run->policy->data) : 0);
+    }
+    return part == 3 ? add_samples(h, c, run) : TRI_OK;
+}
+
+static void end_digest(struct sha256 *h, uint8_t *to, size_t bytes) {
     char hex[65];
     sha256_end_hex(h, hex);
-    memcpy(out, hex, 32); /* half of it is enough to tell runs apart */
+    memcpy(to, hex, bytes); /* a part of it is enough to tell runs apart */
 }
 
 void worker_agree(struct worker *c, tri_run *run) {
@@ -291,18 +299,20 @@ void worker_agree(struct worker *c, tri_run *run) {
     struct sha256 h;
     char weights[65] = "", state[65] = "";
     if (!worker_has_hosts(c) || !worker_opens(c) || atomic_load(&s->agrees)) return;
-    sha256_begin(&h);
-    if (add_static(&h, c, run)) {
-        worker_fail(c, tri_message());
-        return;
+    for (int part = 0; part < HOSTS_PARTS; part++) {
+        sha256_begin(&h);
+        if (add_part(&h, part, c, run)) {
+            worker_fail(c, tri_message());
+            return;
+        }
+        end_digest(&h, s->digest + HOSTS_PART * part, HOSTS_PART);
     }
-    end_digest(&h, s->digest);
     sha256_begin(&h);
     if (!s->joins) tri_hash(run, weights, state);
     add_text(&h, weights);
     add_text(&h, state);
     add_number(&h, run->done);
-    end_digest(&h, s->state);
+    end_digest(&h, s->state, sizeof s->state);
     atomic_store(&s->agrees, 1);
     crew_notify(c->head);
 }

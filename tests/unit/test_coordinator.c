@@ -90,7 +90,7 @@ static void compares_digests(void **state) {
     for (int i = 0; i < 6 * w.n || !w.node[1].ready_at; i++) happen();
     become_ready(&w.node[1], 2, 0);
     run_for(3 * SECOND);
-    said("host h1: its network, options or data differ from those of host h0");
+    said("host h1: its network or plan differ from those of host h0");
     assert_true(over(TRI_FAILED) && !w.epoch && w.node[1].gone && w.node[2].gone);
     end_world();
 }
@@ -237,7 +237,7 @@ static void restarted(void **state) {
     connect_again(2);
     w.node[2].other = true;
     run_for(SECOND);
-    said("host h2 has not joined: its network, options or data differ from those of the run");
+    said("host h2 has not joined: its network or plan differ from those of the run");
     assert_true(!w.alive[2] && w.node[2].gone && w.node[1].opened > step + 4);
     end_world();
 }
