@@ -393,10 +393,23 @@ static void print_summary(const struct checkpointer *c, const tri_run *run) {
     text_free(&t);
 }
 
+/* Of a host that ends because it was cut off: the others may have gone on. */
+static bool has_later(const tri_run *run) {
+    int64_t *steps;
+    size_t n;
+    if (checkpoint_list(run->options.ckpt, &steps, &n)) return false;
+    const bool later = n && steps[0] > run->done;
+    if (later)
+        fprintf(stderr, "trireme: %s has a checkpoint of step %lld: the run has gone on, and "
+                "nothing is saved here\n", run->options.ckpt, (long long)steps[0]);
+    free(steps);
+    return later;
+}
+
 tri_status checkpointer_end(struct checkpointer *c, tri_run *run) {
     if (!run->options.ckpt) return TRI_OK;
     put_late(c, run);
-    if (run->done > c->resumed && c->tried != run->done) save(c, run);
+    if (run->done > c->resumed && c->tried != run->done && !has_later(run)) save(c, run);
     wait_for_writer(c, run);
     if (c->tried < 0) return TRI_OK;
     if (c->status)
