@@ -86,7 +86,9 @@ static void show_evaluation(struct view *v, tri_run *run) {
 /* Also prints the last step if its reporter could not. */
 static void end_view(struct view *v, tri_run *run, bool last) {
     struct crew_shown *shown = run->executor->shown(run);
-    if (last && run->done > v->p.last.step && shown) show(v, run);
+    if (last && run->done > v->p.last.step && shown &&
+        record_seen(run->record)->step == run->done)
+        show(v, run);
     if (v->p.to) progress_close(&v->p);
     if (last && shown && !v->quiet) atomic_store(&shown->step, run->done);
 }
