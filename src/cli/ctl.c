@@ -182,7 +182,8 @@ static enum outcome request(struct control *c, const char *text) {
 
 /* The host that was named, as the coordinator sees it now; null: it failed. */
 static const struct ctl_host *find_host(struct control *c, struct ctl_host host[HOSTS_MOST]) {
-    const int n = ctl_hosts(&c->look, c->until, host);
+    const int64_t soon = base_now() + 2000000000; /* also of the last look, at the time limit */
+    const int n = ctl_hosts(&c->look, c->until > soon ? c->until : soon, host);
     for (int i = 0; i < n; i++)
         if (!strcmp(host[i].name, c->host)) return &host[i];
     if (n >= 0) base_fail(TRI_FAILED, "host %s is not in the run", c->host);
@@ -315,6 +316,8 @@ static enum outcome look_evict(struct control *c) {
     const bool gone = !strcmp(host->state, "left") || !strcmp(host->state, "gone");
     text_add(c->report, gone ? "host %s has %s" : "host %s is still there (%s)", c->host,
              host->state);
+    if (!gone && atomic_load(&c->look.head->asked.paused))
+        text_add(c->report, ": it leaves when the run, which is paused, is resumed");
     return gone ? DONE : WAITS;
 }
 
