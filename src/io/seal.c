@@ -91,9 +91,9 @@ tri_status seal_key_read(const char *path, uint8_t key[SEAL_KEY]) {
     struct stat st;
     int fd = base_open(path, O_RDONLY, &st);
     if (fd < 0) return base_fail(TRI_FAILED, "key %s", tri_message());
-    tri_status status = check_mode(path, &st);
-    if (!status) status = read_some(path, fd, text, sizeof text, &n);
+    tri_status status = read_some(path, fd, text, sizeof text, &n);
     if (!status) status = take_key(path, text, n, key);
+    if (!status) status = check_mode(path, &st);
     close(fd);
     sodium_memzero(text, sizeof text);
     return status;
