@@ -13,6 +13,8 @@
 #include "launch/coordinate.h"
 #include "plan/plan_file.h"
 
+#define MOST_LEASE 86400 /* seconds */
+
 _Static_assert(PLAN_MOST_WORKERS == CREW_MOST_WORKERS, "a plan may ask for all that there can be");
 
 /* A plan's workers, unless the command line has them. One is this process. *threads: the plan's. */
@@ -39,6 +41,8 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
     if (l->hosts && l->automatic)
         return base_fail(TRI_USAGE, "-n auto chooses among the workers of one machine; with "
                          "--hosts give -n N, or NAME:N for each host");
+    if (l->lease > MOST_LEASE)
+        return base_fail(TRI_USAGE, "--lease %g: the most is %d s, a day", l->lease, MOST_LEASE);
     if (l->workers || l->hosts) return TRI_OK;
     if (l->launcher || l->key || l->lease > 0 || l->interface || l->ports || l->chdir || l->n_env ||
         l->link || l->no_overlap || l->wire_open)

@@ -123,8 +123,8 @@ static tri_status compare_levels(struct text *t, struct cli_arguments *a,
                  (double)budget_with_others(evaluation_machine(run), &run->store) / mib);
         run_free(run);
     }
-    text_add(t, "Parameters and optimizer state exist once on a machine at every level. Only "
-                "several machines, which\nTrireme does not use yet, would divide them.\n");
+    text_add(t, "Parameters and optimizer state exist once on a machine at every level. Each "
+                "of several machines\nhas all of them (--hosts).\n");
     return TRI_OK;
 }
 

@@ -123,10 +123,13 @@ static void process_ended(struct coordinating *c, int i, int status) {
     if (WIFSIGNALED(status))
         base_fail(TRI_FAILED, "host %s: what was started there was killed by signal %d before it "
                   "joined", name, WTERMSIG(status));
+    else if (host_list_is_here(name))
+        base_fail(TRI_USAGE, "host %s: what was started there exited with %d before it joined",
+                  name, WEXITSTATUS(status));
     else
-        base_fail(TRI_USAGE, "host %s: what was started there exited with %d before it joined%s",
-                  name, WEXITSTATUS(status), host_list_is_here(name) ? "" :
-                  "; can it be reached, and is this program there at the same path?");
+        base_fail(TRI_USAGE, "host %s: what was started there exited with %d before it joined; "
+                  "does `%s %s true` work, and is this program there at the same path?", name,
+                  WEXITSTATUS(status), c->launch->launcher ? c->launch->launcher : "ssh", name);
     give_up(c, base_last());
 }
 
@@ -186,6 +189,11 @@ static tri_status add_variables(const struct launch *l, struct host_texts *env) 
     while (environ[n]) n++;
     env->text = calloc((size_t)n + 1, sizeof *env->text);
     if (!env->text) return base_no_memory("variables for the hosts");
+    for (int k = 0; k < l->n_env; k++)
+        if (!getenv(l->env[k]))
+            return base_fail(TRI_USAGE, "--env %s: this process has no such variable%s", l->env[k],
+                             strchr(l->env[k], '=') ? "; --env takes a name, and the value that "
+                                                      "the variable has here" : "");
     for (int i = 0; i < n; i++) {
         size_t name = strcspn(environ[i], "=");
         bool wanted = !strncmp(environ[i], "TRIREME_", 8);
@@ -293,13 +301,13 @@ static void end_hosts(struct coordinating *c) {
         for (int i = 0; i < c->list.n; i++) {
             const bool waits = coordinator_takes_part(c->coordinator, i) && base_now() < end;
             if (!c->host[i].pid || told[i] || waits) continue;
-            kill(c->host[i].pid, SIGTERM);
+            kill(-c->host[i].pid, SIGTERM);
             told[i] = true;
         }
         take_all(c); /* also of a host that is too late */
     }
     for (int i = 0; i < c->list.n; i++)
-        if (c->host[i].pid) kill(c->host[i].pid, SIGKILL);
+        if (c->host[i].pid) kill(-c->host[i].pid, SIGKILL);
     reap(c, 0);
 }
 

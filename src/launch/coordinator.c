@@ -102,7 +102,8 @@ static void end_alone(struct coordinator *c) {
     for EACH(c, h)
         if (h->state == MEMBER) h->state = LEFT;
     coordinator_tell_gone(c);
-    coordinator_say(c, "no host is left after step %llu: the run has ended",
+    coordinator_say(c, "no host is left after step %llu: the run has ended; --resume continues "
+                    "from its latest checkpoint",
                     (unsigned long long)c->step);
 }
 

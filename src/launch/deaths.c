@@ -289,7 +289,9 @@ static bool ends_early(struct agent *a, int place, int status) {
         return true;
     }
     if (code == 127)
-        agent_print(a, "cannot start %s: does it exist, and is it executable?", a->launch->argv[0]);
+        agent_print(a, "cannot start %s: does it exist, is it executable, and has it its libraries "
+                    "(--env LD_LIBRARY_PATH)? See %s/worker-%d.out", a->launch->argv[0],
+                    a->launch->out, place);
     else if (!code || (!a->launch->ends_with_run && !*h->worker[place].failure))
         agent_print(a, "worker %d exited with %d before it opened a run that trains", place, code);
     agent_end_now(a, code ? code : 1);

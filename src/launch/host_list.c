@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "crew/head.h"
@@ -29,7 +30,8 @@ static tri_status add(struct host_list *l, const char *from, char *word) {
     if (!*word) return refuse(from, whole, "a host lacks its name");
     const char *may_have = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
     if (strlen(word) >= HOSTS_NAME || strchr("-.", *word) || word[strspn(word, may_have)])
-        return refuse(from, whole, "no name of a host");
+        return refuse(from, whole, "no name of a host, which has letters, digits, '.', '-', '_'; "
+                      "h1:4 has 4 workers on h1; a file has a name per line");
     for (int i = 0; i < l->n; i++)
         if (!strcmp(l->host[i].name, word)) return refuse(from, whole, "it is named twice");
     if (l->n == HOSTS_MOST)
@@ -66,7 +68,11 @@ static tri_status read_file(const char *path, struct host_list *l) {
 
 tri_status host_list_read(const char *text, struct host_list *out) {
     *out = (struct host_list){0};
+    struct stat is;
     if (strchr(text, '/')) return read_file(text, out);
+    if (!stat(text, &is) && S_ISREG(is.st_mode))
+        return base_fail(TRI_USAGE, "--hosts %s: this is a file here; --hosts ./%s reads the names "
+                         "in it", text, text);
     char *copy = strdup(text);
     if (!copy) return base_no_memory("the names of hosts");
     tri_status status = read_words(out, "--hosts NAMES", copy, ",");

@@ -122,7 +122,9 @@ static void be_alone(struct member *m, const char *why) {
 }
 
 static void take_evicted(struct member *m, const struct host_message *e) {
-    m->o.told(m->o.user, e->text);
+    char text[HOST_TEXT];
+    base_format(text, sizeof text, "this host is out of the run: %s", e->text);
+    m->o.told(m->o.user, text);
     be_alone(m, e->text);
 }
 

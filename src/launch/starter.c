@@ -82,6 +82,7 @@ tri_status starter_start(const struct starter *s, const char *host, const char *
     pid_t parent = getpid();
     *pid = fork();
     if (!*pid) become(s, host, key[0], line.data, parent);
+    if (*pid > 0) setpgid(*pid, *pid); /* as it does itself, but not yet perhaps */
     text_free(&line);
     close(key[0]);
     /* A pipe has room for it. Whoever has ended already is found by his exit. */
@@ -126,13 +127,25 @@ static bool own_address(const struct addrinfo *to, char text[64]) {
     return ok;
 }
 
+static bool is_own(const char *address) {
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST}, *a;
+    if (getaddrinfo(address, "0", &hints, &a)) return false;
+    int fd = socket(a->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool is = fd >= 0 && !bind(fd, a->ai_addr, a->ai_addrlen);
+    if (fd >= 0) close(fd);
+    freeaddrinfo(a);
+    return is;
+}
+
 tri_status starter_address(const char *host, const char *interface, char text[64]) {
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *all = NULL;
     struct in6_addr numeric;
     if (interface && (inet_pton(AF_INET, interface, &numeric) == 1 ||
                       inet_pton(AF_INET6, interface, &numeric) == 1)) {
         base_format(text, 64, "%s", interface);
-        return TRI_OK;
+        return is_own(interface) ? TRI_OK
+                                 : base_fail(TRI_USAGE, "--interface %s: this machine has no such "
+                                             "address; `ip address` lists them", interface);
     }
     if (interface) return address_of_interface(interface, text);
     int failed = getaddrinfo(host, "9", &hints, &all);
