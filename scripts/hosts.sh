@@ -35,7 +35,8 @@ alive() { # process
 }
 
 pid_of() { # host, or `bed`: its first process, as seen from the machine
-    [[ $1 = bed || $1 = h[0-7] ]] && [ -e "$bed/pids/$1" ] || die "there is no host '$1' in $bed"
+    [[ ${1:-} = bed || ${1:-} = h[0-7] ]] && [ -e "$bed/pids/$1" ] ||
+        die "there is no host '${1:-}' in $bed"
     pid=$(<"$bed/pids/$1")
 }
 
@@ -195,6 +196,7 @@ cmd_ssh() {
         [[ $1 = -[BbcDEeFIiJLlmOopQRSWw] ]] && shift
         shift
     done
+    [ $# -gt 1 ] || die "ssh: a host and a line of the shell are missing"
     local to=${1#*@} said call code
     shift
     # Nothing listens at this port: a refusal comes from a host that can be reached.
@@ -233,8 +235,8 @@ cmd_run() {
         env -u TMPDIR HOSTS_BED="$bed" PATH="$bed/bin:$PATH" "$@"
 }
 
-cmd_cut() { pid_of "$1" && enter bed --net ip link set "$1" down; }
-cmd_heal() { pid_of "$1" && enter bed --net ip link set "$1" up; }
+cmd_cut() { pid_of "${1:-}" && enter bed --net ip link set "$1" down; }
+cmd_heal() { pid_of "${1:-}" && enter bed --net ip link set "$1" up; }
 
 cmd_part() {
     local part=0 host lines= named=' '
@@ -259,6 +261,7 @@ cmd_join() {
 }
 
 cmd_rate() {
+    [ $# = 2 ] || die "rate: a host, and BITS per second or off, are missing"
     local what="replace" how="tbf rate $2 burst 256k latency 50ms"
     [ "$2" = off ] && what=del how=
     enter "$1" --net tc qdisc $what dev eth0 root $how &&
@@ -266,6 +269,7 @@ cmd_rate() {
 }
 
 cmd_kill() {
+    pid_of "${1:-}"
     # There may be nothing to kill.
     enter "$1" --pid bash -c 'kill -9 -1' 2>/dev/null
     for ((i = 0; i < 1000; i++)); do
