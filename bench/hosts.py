@@ -202,7 +202,7 @@ def ddp(rounds):
     line("---", "---")
     for model, words, batch, optimizer in (
             ("resnet50", "resnet50 --batch 32 --lanes 2 --optimizer sgd", 16, "sgd"),
-            ("bert", "bert-base --batch 8 --lanes 2 --optimizer adamw", 4, "adamw")):
+            ("bert-base", "bert-base --batch 8 --lanes 2 --optimizer adamw", 4, "adamw")):
         found = []
         for _ in range(rounds):
             with bed.Bed(2, see={sys.prefix}) as on:
