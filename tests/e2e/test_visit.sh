@@ -42,6 +42,21 @@ check 'dump' same mlp dump
 check 'dump after a pass, of another batch' same lenet5 dump --after train --batch 8 \
     --optimizer adam
 check 'dump of one for samples of two lengths' same "$bert" dump --after lanes --lanes 2 --batch 8
+check 'summary' same lenet5 summary --batch 8
+check 'its layers' says '^conv1  *conv2d  *f32\[8,6,28,28\]  *156  ' "$program" summary lenet5 \
+    --batch 8
+check 'its total' says '^61706 parameters, 0.2 MiB' "$program" summary lenet5
+check 'fewer words of names' says '^layer1  *conv2d, ' "$program" summary resnet18 \
+    --depth 1
+# Published: 4.09 G for ResNet-50 at 224 x 224. GPT-2 has n = 1024 tokens of 12 layers of width
+# h = 768, each 12 h^2 + n h, as it sees half of the pairs, and n h * 50257 for the classes: 136.2
+# G. BERT has n = 128 of 12 h^2 + 2 n h, and 20 h (h + 30522) for what is predicted: 11.65 G.
+check 'multiply-adds as published' says 'a sample: 4\.\(0[5-9]\|1[0-3]\)[0-9]* G multiply' \
+    "$program" summary resnet50
+check 'GPT-2, by its formula' says 'a sample: 136\.[0-9] G multiply-adds' "$program" summary \
+    gpt2-small:seq=1024 --batch 1
+check 'BERT, by its formula' says 'a sample: 11\.6[0-9]* G multiply-adds' "$program" summary \
+    bert-base
 check 'explain' same mlp explain --lanes 4 --batch 16
 check 'explain, as JSON' same gpt2-tiny:seq=8,layers=2,vocab=40 explain --json --mesh model=2 \
     --strategy megatron --batch 8
