@@ -48,6 +48,45 @@ for event in join compiled first-step leave; do
 done
 check 'the takeover is reported' has '"event":"takeover".*"reporter":1' twice/worker-1.log
 
+# All logs as one.
+log() { "$program" log "$@" >merged 2>&1 || { cat merged; return 1; }; }
+all() { # pattern: all lines of merged have it, and there are some
+    [ -s merged ] && ! grep -v -e "$1" merged
+}
+check 'the logs as one' log twice
+check 'in the order of time' sh -c "cut -d' ' -f1 merged | LC_ALL=C sort -c"
+check 'every line' test "$(wc -l <merged)" -eq "$(cat twice/*.log | wc -l)"
+check 'the agent'\''s' has '^2.*Z  agent  start  worker=0  pid=' merged
+check 'those of workers' has '^2.*Z  worker 1  first-step' merged
+check 'of one worker' log twice --worker 1
+check 'its own, and the agent'\''s about it' all '  worker 1  \|  worker=1'
+check 'of an event' log twice --event death
+check 'both deaths' once 2 '  agent  warning death  worker=' merged
+check 'of a level' log twice --level warning
+check 'no others' all '  \(warning\|error\) '
+check 'with a text' log twice --grep '"takeover"'
+check 'all have it' all ' takeover  '
+check 'from a step on' log twice --since 400
+check 'nothing earlier' none 'step=[1-9][0-9]\? \|first-step' merged
+check 'a run that has ended is not followed' timeout 10 "$program" log twice --follow
+mkdir odd
+{
+    printf '{"time":"2","level":"info","event":"a\\u001b[2J\\u009b","n":1}\n'
+    printf '\033[31m\377\n{"cut'
+} >odd/agent.log
+check 'what is no log' log odd
+check 'is escaped' sh -c "LC_ALL=C grep -q '^2  agent  a.x1b.2J.x9b  n=1\$' merged"
+check 'with bytes that are no text' sh -c "LC_ALL=C grep -q '^agent  .x1b.31m.xff\$' merged"
+check 'and what is being written waits' test "$(wc -l <merged)" -eq 2
+refused() { # pattern, arguments
+    said=$("$program" log $2 2>&1)
+    [ $? -eq 2 ] && echo "$said" | grep -q -e "$1" || { echo "$said"; return 1; }
+}
+mkdir none
+check 'a folder without a run' refused 'none has no log of a run' none
+check 'no folder' sh -c "! '$program' log lost 2>said && grep -q '^trireme: lost: No such' said"
+check 'a level that there is not' refused 'it can be info, warning or error' 'twice --level high'
+
 # After the last step: in its callback, and between there and the end.
 dies_last() {
     : >mark
