@@ -93,9 +93,9 @@ def steering(bed):
     run = start(bed, *MLP, "--steps", "1000000", "-n", "1", "--most", "3", "--hosts",
                 "h0,h1:2,h2", "--ckpt", "ck")
     reaches(bed, run, 20)
-    need([row[:2] + row[-4:-2] for row in seen(bed)] ==
-         [["h0", "teller", "2", "1"], ["h1", "takes", "3", "2"], ["h2", "takes", "1", "1"]],
-         f"{seen(bed)}")
+    wait_for(lambda: [row[:2] + row[-4:-2] for row in seen(bed)] ==
+             [["h0", "teller", "2", "1"], ["h1", "takes", "3", "2"], ["h2", "takes", "1", "1"]],
+             "not all workers of all hosts are ready", 10)
     says(bed, 1, " 2 on h1 .* running", "ps")
     says(bed, 1, "host h1  teller h0  3 of 3 hosts take part  epoch \\d+\n", "top", "run/h1")
     says(bed, 2, "is of another host", "top", "run/h1", code=1)
