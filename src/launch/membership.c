@@ -536,10 +536,11 @@ static int take_part(struct membership *s) {
     char out[4096];
     tri_status status = open_member(s);
     if (!status) wait_for_welcome(s);
-    if (!status && s->welcomed) status = take_launch(s, &l, out);
+    const bool runs = s->welcomed && !s->over; /* both may have come at once */
+    if (!status && runs) status = take_launch(s, &l, out);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
     if (status && s->member) member_failed(s->member, tri_message());
-    const int code = status ? (int)status : s->welcomed ? agent_run(&l) : s->over ? s->code : 1;
+    const int code = status ? (int)status : runs ? agent_run(&l) : s->over ? s->code : 1;
     free((void *)(uintptr_t)l.argv);
     return code;
 }
