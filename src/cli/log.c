@@ -26,8 +26,10 @@ struct stream {
     ino_t inode;
     char *line;
     size_t room;
-    json_t *json; /* of the line; null: it is none */
-    bool has;     /* a line that has not been printed */
+    json_t *json;     /* of the line; null: it is none */
+    const char *time; /* in it; "" */
+    bool has;         /* a line that has not been printed */
+    bool ended;       /* of an agent: it has, or others say that its host is lost */
 };
 
 struct merge {
@@ -35,7 +37,6 @@ struct merge {
     struct stream *stream;
     size_t n, capacity;
     bool begun; /* a line of step `since` has come */
-    bool ended; /* the latest event of an agent is its end */
 };
 
 /* ---- the files ---- */
@@ -124,6 +125,7 @@ static bool next_line(struct stream *s) {
     s->line[n - 1] = 0;
     json_decref(s->json);
     s->json = json_loads(s->line, 0, NULL);
+    s->time = text_of(s->json, "time");
     return s->has = true;
 }
 
@@ -139,9 +141,7 @@ static struct stream *earliest(struct merge *m) {
     struct stream *first = NULL;
     for (size_t i = 0; i < m->n; i++) {
         struct stream *s = &m->stream[i];
-        if (next_line(s) &&
-            (!first || strcmp(text_of(s->json, "time"), text_of(first->json, "time")) < 0))
-            first = s;
+        if (next_line(s) && (!first || strcmp(s->time, first->time) < 0)) first = s;
     }
     return first;
 }
@@ -188,7 +188,7 @@ static void add_object(struct text *t, const struct stream *s) {
     static const char *const beside[] = {"time", "level", "event", NULL};
     const char *key, *level = text_of(s->json, "level");
     json_t *value;
-    add_escaped(t, text_of(s->json, "time"));
+    add_escaped(t, s->time);
     text_add(t, "  %s  ", s->from);
     if (strcmp(level, "info")) add_escaped(t, level), text_add(t, " ");
     add_escaped(t, text_of(s->json, "event"));
@@ -217,11 +217,33 @@ static tri_status print(const struct stream *s) {
 
 /* ---- the command ---- */
 
+/* Of FILE.old nothing is known: what follows is in FILE. */
+static bool is_agent(const struct stream *s) {
+    return s->place < 0 && strcmp(s->path + strlen(s->path) - 4, ".old");
+}
+
+/* A host that was killed says no more; the others do. */
+static void note_end(struct merge *m, struct stream *s) {
+    const char *event = text_of(s->json, "event"), *host = text_of(s->json, "host");
+    const size_t n = strlen(host);
+    const bool lost = !strcmp(event, "host-lost");
+    if (s->place < 0) s->ended = !strcmp(event, "end");
+    for (size_t i = 0; n && (lost || !strcmp(event, "host-joined")) && i < m->n; i++)
+        if (!strncmp(m->stream[i].from, host, n) && m->stream[i].from[n] == ' ')
+            m->stream[i].ended = lost;
+}
+
+static bool has_ended(const struct merge *m) {
+    bool all = true;
+    for (size_t i = 0; i < m->n; i++) all &= !is_agent(&m->stream[i]) || m->stream[i].ended;
+    return all;
+}
+
 static tri_status print_all(struct merge *m) {
     tri_status status = TRI_OK;
     for (struct stream *s; !status && (s = earliest(m));) {
         if (passes(m, s)) status = print(s);
-        if (s->place < 0) m->ended = !strcmp(text_of(s->json, "event"), "end");
+        note_end(m, s);
         s->has = false;
     }
     return status;
@@ -229,7 +251,7 @@ static tri_status print_all(struct merge *m) {
 
 static tri_status follow(struct merge *m) {
     tri_status status = TRI_OK;
-    while (!status && !m->ended) {
+    while (!status && !has_ended(m)) {
         fflush(stdout);
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
         status = print_all(m);

@@ -69,6 +69,14 @@ check 'all have it' all ' takeover  '
 check 'from a step on' log twice --since 400
 check 'nothing earlier' none 'step=[1-9][0-9]\? \|first-step' merged
 check 'a run that has ended is not followed' timeout 10 "$program" log twice --follow
+mkdir -p two/h0 two/h1
+echo '{"time":"1","level":"info","event":"end","code":0}' >two/h0/agent.log
+echo '{"time":"0","level":"info","event":"start"}' >two/h1/agent.log
+follows() { timeout 1 "$program" log two --follow >merged; [ $? -eq 124 ]; }
+check 'one whose other host goes on is' follows
+echo '{"time":"2","level":"info","event":"host-lost","host":"h1"}' >>two/h0/agent.log
+echo '{"time":"3","level":"info","event":"end","code":0}' >>two/h0/agent.log
+check 'but not if that is lost' timeout 10 "$program" log two --follow
 mkdir odd
 {
     printf '{"time":"2","level":"info","event":"a\\u001b[2J\\u009b","n":1}\n'
