@@ -42,15 +42,20 @@ tri_status checkpointer_check(struct checkpointer *c, const tri_options *o) {
 
 static void wait_a_little(void) { nanosleep(&(struct timespec){.tv_nsec = LOOKS}, NULL); }
 
-/* Other threads give the lock back: see checkpointer_yield. */
+/* The one that writes takes the lock; another may give it back: see checkpointer_yield. */
+static bool has_lock(struct checkpointer *c) {
+    pthread_mutex_lock(&c->locking);
+    const bool has = c->locked;
+    pthread_mutex_unlock(&c->locking);
+    return has;
+}
+
 static bool try_lock(struct checkpointer *c, int directory) {
     pthread_mutex_lock(&c->locking);
-    const bool had = c->locked;
-    const bool has = had || !flock(directory, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
-    if (!had && has) c->lock = directory;
-    c->locked = has;
+    c->locked = !flock(directory, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+    if (c->locked) c->lock = directory;
+    const bool has = c->locked;
     pthread_mutex_unlock(&c->locking);
-    if (had) close(directory);
     return has;
 }
 
@@ -59,6 +64,7 @@ static bool try_lock(struct checkpointer *c, int directory) {
  * not for each checkpoint again. */
 static tri_status lock(struct checkpointer *c, const tri_run *run) {
     const char *directory = run->options.ckpt;
+    if (has_lock(c)) return TRI_OK;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
     const bool deaths = run->executor->saw_deaths(run) && !c->waited;

@@ -39,7 +39,7 @@ struct checkpointer {
     pthread_mutex_t locking; /* for what follows */
     bool locked;             /* this process holds the directory's lock */
     int lock;
-    bool waited; /* for another's lock, in vain */
+    bool waited; /* another process kept its lock meanwhile */
     int64_t tried;   /* the step that was copied last; -1: none */
     int64_t kept;    /* the latest step whose checkpoint is complete; -1: none */
     int64_t resumed; /* the step that the run resumed from */
