@@ -217,6 +217,17 @@ uint64_t base_hash(const void *data, size_t bytes, uint64_t seed) {
 
 uint64_t base_hash_text(const char *text) { return base_hash(text, strlen(text), 0); }
 
+uint32_t base_check(const void *data, size_t bytes) {
+    const char *p = data;
+    uint64_t h = bytes, word;
+    for (; bytes >= sizeof word; bytes -= sizeof word, p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+    }
+    return (uint32_t)h;
+}
+
 /* ---- files ---- */
 
 const char *base_file_kind(unsigned mode) {

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crew/spend.h"
+
+#include <stddef.h>
+
+#include "base/base.h"
+
+const struct spent_row spent_rows[SPENTS] = {
+#define ROW(name, text, group, what) {text, SPENT_##group, what},
+    EVERY_SPENT(ROW)
+};
+
+static _Thread_local struct spending *mine;
+
+static int64_t get(const _Atomic int64_t *from) {
+    return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+static void set(_Atomic int64_t *to, int64_t value) {
+    atomic_store_explicit(to, value, memory_order_relaxed);
+}
+
+static int64_t sum_of(const struct spending *s) {
+    int64_t sum = 0;
+    for (int i = 0; i < SPENTS; i++) sum += get(&s->time[i]);
+    return sum;
+}
+
+void spend_into(struct spending *s, enum spent on) {
+    const int64_t now = base_now();
+    if (mine) spending_end(mine, now);
+    mine = s;
+    if (!s) return;
+    set(&s->born, now - sum_of(s));
+    atomic_store(&s->on, (int)on);
+    atomic_store(&s->since, now);
+}
+
+enum spent spent_now(void) {
+    return mine ? (enum spent)atomic_load_explicit(&mine->on, memory_order_relaxed)
+                : SPENT_COMPUTE;
+}
+
+enum spent spend_at(enum spent on, int64_t now) {
+    if (!mine) return SPENT_COMPUTE;
+    const int was = atomic_load_explicit(&mine->on, memory_order_relaxed);
+    if (was == (int)on) return on;
+    set(&mine->time[was], get(&mine->time[was]) + now - get(&mine->since));
+    atomic_store_explicit(&mine->on, (int)on, memory_order_relaxed);
+    atomic_store_explicit(&mine->since, now, memory_order_release);
+    return (enum spent)was;
+}
+
+enum spent spend(enum spent on) {
+    return mine && spent_now() != on ? spend_at(on, base_now()) : spent_now();
+}
+
+void spending_end(struct spending *s, int64_t now) {
+    const int on = atomic_load(&s->on);
+    const int64_t since = get(&s->since);
+    if (since && on >= 0 && on < SPENTS) set(&s->time[on], get(&s->time[on]) + now - since);
+    set(&s->since, 0);
+}
+
+#define LOOKS 8
+
+/* A thread that goes on to something else meanwhile may be seen with a time that has been added and
+ * still runs; then the times do not add up. */
+int64_t spending_read(const struct spending *s, int64_t now, int64_t time[SPENTS]) {
+    int64_t since, sum;
+    int on;
+    for (int look = 0; look < LOOKS; look++) {
+        since = atomic_load_explicit(&s->since, memory_order_acquire);
+        on = atomic_load_explicit(&s->on, memory_order_relaxed);
+        sum = 0;
+        for (int i = 0; i < SPENTS; i++) sum += time[i] = get(&s->time[i]);
+        if (!since || sum == since - get(&s->born)) break;
+    }
+    if (since && now > since && on >= 0 && on < SPENTS) {
+        time[on] += now - since;
+        sum += now - since;
+    }
+    return sum;
+}
+
+int64_t spent_of(const int64_t time[SPENTS], enum spent_group group) {
+    int64_t sum = 0;
+    for (int i = 0; i < SPENTS; i++)
+        if (spent_rows[i].group == group) sum += time[i];
+    return sum;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What threads spend their time on. A thread is always at exactly one thing of the table below. It
+ * reads the clock when it goes on to another, and adds the time that has passed to what ends. So
+ * the times of a thread add up to its age, and none of them is a remainder: what nobody has named
+ * is `unexplained`. */
+#ifndef CREW_SPEND_H
+#define CREW_SPEND_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum spent_group {
+    SPENT_NOTHING, /* unexplained */
+    SPENT_APART,   /* not a part of any step */
+    SPENT_COMPUTES,
+    SPENT_SUMS,
+    SPENT_READS,
+    SPENT_BESIDE, /* between two steps */
+    SPENT_WAITS,
+    SPENT_GROUPS
+};
+
+/* Each row: its name in the program, in files and messages, its group, and what it is. Files name
+ * what they contain, so a row may come or go; causes of waits are the last. */
+#define EVERY_SPENT(X) \
+    X(UNKNOWN, "unexplained", NOTHING, "what nothing has recorded") \
+    X(START, "start", APART, "before the first step, or after the last") \
+    X(COMPUTE, "compute", COMPUTES, "computes lanes; in a run of one process, all of a step") \
+    X(AUDIT, "audit", COMPUTES, "computes lanes again, to compare them") \
+    X(SUM, "sum", SUMS, "sums gradients of lanes") \
+    X(UPDATE, "update", SUMS, "computes what is computed once per step, as the update") \
+    X(READ, "read", READS, "reads samples") \
+    X(OPEN, "open", BESIDE, "opens and ends steps") \
+    X(RECORD, "record", BESIDE, "writes results") \
+    X(CALLBACK, "callback", BESIDE, "is in the user's program") \
+    X(EVALUATE, "evaluate", BESIDE, "evaluates") \
+    X(SAVE, "save", BESIDE, "copies what a checkpoint contains") \
+    X(WAIT_SAMPLES, "samples", WAITS, "waits for samples that another thread reads") \
+    X(WAIT_LANES, "lanes", WAITS, "waits for lanes that others compute") \
+    X(WAIT_SUMS, "sums", WAITS, "waits for sums that others compute") \
+    X(WAIT_SLOTS, "slots", WAITS, "waits for memory for the results of a lane") \
+    X(WAIT_LEGS, "legs", WAITS, "waits for legs of a pipeline that come before") \
+    X(WAIT_SEATS, "seats", WAITS, "waits for other seats of a mesh") \
+    X(WAIT_TASKS, "tasks", WAITS, "waits for parts of the update that others compute") \
+    X(WAIT_OPENING, "opening", WAITS, "waits until the next step is opened") \
+    X(WAIT_SAVE, "saves", WAITS, "waits until the checkpoint before is written") \
+    X(WAIT_THREADS, "threads", WAITS, "waits for other threads of its worker") \
+    X(WAIT_HOSTS, "hosts", WAITS, "waits for other hosts") \
+    X(WAIT_PAUSE, "pause", WAITS, "waits until a paused run goes on")
+
+enum spent {
+#define SPENT(name, text, group, what) SPENT_##name,
+    EVERY_SPENT(SPENT)
+#undef SPENT
+    SPENTS
+};
+
+extern const struct spent_row {
+    const char *name;
+    enum spent_group group;
+    const char *what;
+} spent_rows[SPENTS];
+
+/* Of one thread, which alone writes it while it lives. Times are in nanoseconds; points in time are
+ * of CLOCK_MONOTONIC. At any moment the times add up to since - born. */
+struct spending {
+    _Atomic int64_t born;  /* moved forward by the times in which no thread had this place */
+    _Atomic int64_t since; /* when it began what it does now; 0: no thread is there */
+    atomic_int on;         /* enum spent: what it does now */
+    _Atomic int64_t time[SPENTS];
+};
+
+/* From now on the calling thread's time is counted there. Null: nowhere. */
+void spend_into(struct spending *s, enum spent on);
+/* The calling thread goes on to something else. Returns what it was at. */
+enum spent spend(enum spent on);
+/* The same at this time of base_now. */
+enum spent spend_at(enum spent on, int64_t now);
+/* What the calling thread is at. */
+enum spent spent_now(void);
+
+/* The thread is gone. Its time up to now is added to what it was at. */
+void spending_end(struct spending *s, int64_t now);
+/* Copies the times up to now, of the present activity, too. For any thread. Returns their sum. */
+int64_t spending_read(const struct spending *s, int64_t now, int64_t time[SPENTS]);
+/* Of such times, those of a group. */
+int64_t spent_of(const int64_t time[SPENTS], enum spent_group group);
+
+#endif
