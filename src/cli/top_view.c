@@ -242,11 +242,11 @@ static void time_of(int64_t ns, char *text) {
 }
 
 struct row {
+    const struct pace *pace;
     struct look *look;
     const struct look_view *v;
     const struct look_worker *w;
-    int place, part[PACE_PARTS];
-    bool known; /* the parts */
+    int place;
 };
 
 /* A cell's text, and its style. */
@@ -270,6 +270,40 @@ FILL(seats) {
 
 FILL(turn) {
     return snprintf(cell, CELL, r->w->turn ? "%d/%d" : "-", r->w->turn, r->w->turns), PLAIN;
+}
+
+static enum style percent(double part, char *cell) {
+    if (isnan(part)) snprintf(cell, CELL, "-");
+    else snprintf(cell, CELL, "%.0f", 100 * part);
+    return PLAIN;
+}
+
+FILL(others) {
+    double all = 0;
+    for (enum spent_group g = 0; g < SPENT_GROUPS; g++)
+        if (g < SPENT_COMPUTES || g == SPENT_BESIDE) all += pace_group(r->pace, r->place, g);
+    return percent(all, cell);
+}
+
+#define SHOWN 0.01 /* of its time: a cause below that is not shown */
+#define CAUSES 2   /* the largest */
+
+FILL(causes) {
+    struct text all = {0};
+    double part[SPENTS];
+    for (enum spent k = 0; k < SPENTS; k++)
+        part[k] = spent_rows[k].group == SPENT_WAITS ? pace_spent(r->pace, r->place, k) : 0;
+    for (int n = 0; n < CAUSES; n++) {
+        enum spent most = 0;
+        for (enum spent k = 1; k < SPENTS; k++)
+            if (part[k] > part[most]) most = k;
+        if (!(part[most] > SHOWN)) break;
+        text_add(&all, "%s%s %.0f", n ? " " : "", spent_rows[most].name, 100 * part[most]);
+        part[most] = 0;
+    }
+    snprintf(cell, CELL, "%s", all.data ? all.data : "");
+    text_free(&all);
+    return YELLOW;
 }
 
 #define LONG 1500000000 /* nanoseconds after which the duration of an activity is shown */
@@ -314,14 +348,18 @@ static const struct column {
     {"SEATS", 8, 12, SEATS, 0, CALL, 0, seats,
      "with a mesh, its replica and the seats it computes there"},
     {"PID", 8, 8, ALWAYS, 0, INT, IN(pid), NULL, "its process"},
-    {"CMP", 4, 15, ALWAYS, GREEN, PART, PACE_COMPUTE, NULL,
+    {"CMP", 4, 15, ALWAYS, GREEN, PART, SPENT_COMPUTES, NULL,
      "percentage of the last seconds in which its threads computed lanes, also in audits"},
-    {"WAI", 4, 13, ALWAYS, YELLOW, PART, PACE_WAIT, NULL, "the same, waited for other workers"},
-    {"RED", 4, 11, ALWAYS, CYAN, PART, PACE_REDUCE, NULL,
+    {"WAI", 4, 13, ALWAYS, YELLOW, PART, SPENT_WAITS, NULL, "the same, waited"},
+    {"RED", 4, 11, ALWAYS, CYAN, PART, SPENT_SUMS, NULL,
      "the same, summed gradients and updated parameters"},
-    {"DAT", 4, 9, ALWAYS, 0, PART, PACE_DATA, NULL, "the same, read samples"},
-    {"OTH", 4, 5, ALWAYS, 0, PART, PACE_OTHER, NULL,
-     "the rest: the program's own code, evaluation, saving, waiting for threads of the worker"},
+    {"DAT", 4, 9, ALWAYS, 0, PART, SPENT_READS, NULL, "the same, read samples"},
+    {"OTH", 4, 5, ALWAYS, 0, CALL, 0, others,
+     "the rest: the program's own code, evaluation, saving, what is between steps"},
+    {"WAITS FOR", 24, 4, ALWAYS, 0, CALL, 0, causes,
+     "what it waited for in more than 1 % of the last seconds, and how much: samples, lanes, sums, "
+     "slots, legs, seats or tasks of others, the opening of the next step, saves, its worker's "
+     "other threads, hosts, pause"},
     {"LANE", 7, 3, NO_STAGES, 0, TIME, IN(lane_time), NULL, "mean time of a lane on a thread"},
     {"STAGE", 6, 14, STAGES, 0, TEXT, IN(stages), NULL, "with stages, those that it serves"},
     {"TURN", 8, 10, STAGES, 0, CALL, 0, turn,
@@ -363,7 +401,8 @@ static enum style fill(const struct column *c, const struct row *r, char cell[CE
     int64_t n = c->kind == INT ? *(const int *)from : 0;
     if (c->kind == TIME || c->kind == BYTES || c->kind == COUNT_OF) n = *(const int64_t *)from;
     if (c->kind == TEXT) snprintf(cell, CELL, "%s", *(const char *)from ? (const char *)from : "-");
-    if (c->kind == PART) snprintf(cell, CELL, r->known ? "%d" : "-", r->part[c->from]);
+    if (c->kind == PART)
+        percent(pace_group(r->pace, r->place, (enum spent_group)c->from), cell);
     if (c->kind == INT) snprintf(cell, CELL, "%d", (int)n);
     if (c->kind == COUNT_OF) count(n, cell);
     if (c->kind == TIME) time_of(n, cell);
@@ -373,8 +412,8 @@ static enum style fill(const struct column *c, const struct row *r, char cell[CE
 
 static void draw_worker(struct pen *p, struct top *t, const bool shown[], int place) {
     const struct look_view *v = pace_latest(&t->pace);
-    struct row r = {.look = &t->pace.look, .v = v, .w = &v->worker[place], .place = place};
-    r.known = pace_parts(&t->pace, place, r.part);
+    struct row r = {.pace = &t->pace, .look = &t->pace.look, .v = v, .w = &v->worker[place],
+                    .place = place};
     for (size_t i = 0; i < COUNT(columns); i++) {
         char cell[CELL];
         if (!shown[i]) continue;

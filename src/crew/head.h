@@ -19,9 +19,10 @@
 #include "crew/group.h"
 #include "crew/hosts.h"
 #include "crew/regions.h"
+#include "crew/spend.h"
 #include "plan/pipeline.h"
 
-#define CREW_MAGIC 0x35574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x36574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_NAME 56
@@ -68,11 +69,15 @@ const char *crew_at_name(enum crew_at at);
 enum crew_for {
     CREW_FOR_STEP,    /* the end of the step, or the next one */
     CREW_FOR_LANES,   /* lanes that others compute; the phase */
+    CREW_FOR_SUMS,    /* the same, when all lanes are computed */
+    CREW_FOR_SLOTS,   /* the same, when no slot is free for another */
+    CREW_FOR_LEGS,    /* legs that come before; the phase */
     CREW_FOR_TASKS,   /* tasks of others; the first of the sweep */
     CREW_FOR_ORDER,   /* an order; the group */
     CREW_FOR_QUIET,   /* that others end their work on one, or arrive; the group */
     CREW_FOR_MEMBERS, /* words of others that work on one; the group */
     CREW_FOR_HOSTS,   /* sums of other hosts, or their word that they have all of a step */
+    CREW_FOR_PAUSE,   /* that the run goes on */
     CREW_FORS
 };
 
@@ -95,7 +100,7 @@ struct crew_thread {
     _Atomic int64_t lane_began;
     _Atomic int64_t lane_time;                   /* average time of a lane; 0: not known */
     _Atomic int64_t pure_time;                   /* the same, without waiting for samples */
-    _Atomic int64_t compute, wait, reduce, data; /* time spent so far */
+    struct spending spending;                    /* of all workers that have had the place */
     /* Of members of a replica, all in which they took part. lost: another thread was first. */
     _Atomic uint64_t lanes_done, lanes_lost;
     _Atomic uint64_t rows;                       /* step whose outputs' rows it writes, or 0 */

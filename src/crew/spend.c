@@ -10,7 +10,8 @@ const struct spent_row spent_rows[SPENTS] = {
     EVERY_SPENT(ROW)
 };
 
-static _Thread_local struct spending *mine;
+/* Found without a call: the library is loaded at the start. */
+static _Thread_local struct spending *mine __attribute__((tls_model("initial-exec")));
 
 static int64_t get(const _Atomic int64_t *from) {
     return atomic_load_explicit(from, memory_order_relaxed);
@@ -34,6 +35,21 @@ void spend_into(struct spending *s, enum spent on) {
     set(&s->born, now - sum_of(s));
     atomic_store(&s->on, (int)on);
     atomic_store(&s->since, now);
+}
+
+bool spend_counts(void) { return mine; }
+
+void spend_pause(void) { mine = NULL; }
+
+void spend_resume(struct spending *s, const int64_t time[SPENTS], int64_t now) {
+    int64_t left = now - get(&s->since);
+    for (int i = 0; i < SPENTS; i++) {
+        set(&s->time[i], get(&s->time[i]) + time[i]);
+        left -= time[i];
+    }
+    set(&s->time[SPENT_UNKNOWN], get(&s->time[SPENT_UNKNOWN]) + left);
+    set(&s->since, now);
+    mine = s;
 }
 
 enum spent spent_now(void) {

@@ -73,6 +73,12 @@ struct spending {
 
 /* From now on the calling thread's time is counted there. Null: nowhere. */
 void spend_into(struct spending *s, enum spent on);
+/* Whether the calling thread's time is counted. */
+bool spend_counts(void);
+/* The calling thread's time is not counted until it is resumed: then the time in between is added
+ * as `time` says, and what is left of it to UNKNOWN. */
+void spend_pause(void);
+void spend_resume(struct spending *s, const int64_t time[SPENTS], int64_t now);
 /* The calling thread goes on to something else. Returns what it was at. */
 enum spent spend(enum spent on);
 /* The same at this time of base_now. */

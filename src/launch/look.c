@@ -249,21 +249,10 @@ static double loss_of(const struct crew_head *h, uint64_t committed) {
     return NAN;
 }
 
-/* Adds a thread's times. A worker counts an activity when it ends, and a lane together with its
- * data, so the current ones are added here. */
 static void add_thread(const struct crew_thread *h, int64_t now, struct look_worker *w) {
-    int at = atomic_load(&h->at);
-    int64_t since = atomic_load(&h->since), lane_began = atomic_load(&h->lane_began);
-    int64_t compute = atomic_load(&h->compute), data = atomic_load(&h->data);
-    /* At rest, it computes a lane together with the worker's first thread. */
-    bool in_lane = at == CREW_AT_LANE || at == CREW_AT_DATA || at == CREW_AT_REST;
-    if (in_lane && lane_began && now > lane_began) compute += now - lane_began;
-    if (at == CREW_AT_DATA && now > since) data += now - since;
-    w->compute += compute - data;
-    w->data += data;
-    w->reduce += atomic_load(&h->reduce);
-    w->wait += atomic_load(&h->wait);
-    if (at == CREW_AT_WAIT && now > since) w->wait += now - since;
+    int64_t time[SPENTS];
+    spending_read(&h->spending, now, time);
+    for (int i = 0; i < SPENTS; i++) w->time[i] += time[i];
     w->lanes_done += atomic_load(&h->lanes_done);
     w->lanes_lost += atomic_load(&h->lanes_lost);
 }
@@ -411,7 +400,7 @@ static void compare(const struct look_view *before, struct look_view *v) {
         const struct look_worker *b = &before->worker[i];
         if (w->item >= 0) w->since = b->heartbeat == w->heartbeat ? b->since : v->now;
         if (!w->stopped || w->pid != b->pid) continue;
-        w->compute = b->compute, w->wait = b->wait, w->reduce = b->reduce, w->data = b->data;
+        memcpy(w->time, b->time, sizeof w->time);
     }
 }
 
@@ -447,27 +436,29 @@ double pace_step(const struct pace *p) {
     return any ? seconds(v->began, v->ended) / (double)(v->committed - v->base) : 0;
 }
 
-/* What a lane that has begun has taken so far also counts what interrupts it, so computing gets at
- * most what the others leave. */
-bool pace_parts(const struct pace *p, int place, int part[PACE_PARTS]) {
+/* The view with which the latest one is compared, for a worker; null: not known yet. */
+static const struct look_view *compared(const struct pace *p, int place) {
     const struct look_view *v = pace_latest(p);
     const struct look_worker *w = &v->worker[place];
     double window = FEW_LANES * (double)w->lane_time / 1e9;
     const struct look_view *from = before(p, window > WINDOW ? window : WINDOW);
-    const struct look_worker *b = &from->worker[place];
-    double passed = seconds(from->now, v->now) * v->threads;
-    const struct {
-        enum pace_part is;
-        int64_t spent;
-    } all[] = {{PACE_REDUCE, w->reduce - b->reduce}, {PACE_DATA, w->data - b->data},
-               {PACE_WAIT, w->wait - b->wait}, {PACE_COMPUTE, w->compute - b->compute}};
-    if (b->pid != w->pid || !w->pid || !(passed > 0)) return false;
-    part[PACE_OTHER] = 100;
-    for (size_t i = 0; i < COUNT(all); i++) {
-        double share = (double)all[i].spent / 1e7 / passed + 0.5;
-        int left = part[PACE_OTHER], is = share < 0 ? 0 : share > left ? left : (int)share;
-        part[all[i].is] = is;
-        part[PACE_OTHER] -= is;
-    }
-    return true;
+    return w->pid && from->worker[place].pid == w->pid && from->now < v->now ? from : NULL;
+}
+
+static double part_of(const struct look_view *from, const struct look_view *to, int64_t spent) {
+    double part = (double)spent / ((double)(to->now - from->now) * to->threads);
+    return fmin(fmax(part, 0), 1);
+}
+
+double pace_spent(const struct pace *p, int place, enum spent what) {
+    const struct look_view *to = pace_latest(p), *from = compared(p, place);
+    if (!from) return NAN;
+    return part_of(from, to, to->worker[place].time[what] - from->worker[place].time[what]);
+}
+
+double pace_group(const struct pace *p, int place, enum spent_group group) {
+    const struct look_view *to = pace_latest(p), *from = compared(p, place);
+    if (!from) return NAN;
+    return part_of(from, to, spent_of(to->worker[place].time, group) -
+                                 spent_of(from->worker[place].time, group));
 }

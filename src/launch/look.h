@@ -51,7 +51,7 @@ struct look_worker {
     int64_t since;      /* of its activity, not of each operator (crew/head.h) */
     uint64_t heartbeat; /* grows with each operator */
     int64_t lane_time; /* mean time of a lane on a thread, nanoseconds; 0: unknown */
-    int64_t compute, wait, reduce, data; /* nanoseconds; compute without data */
+    int64_t time[SPENTS]; /* nanoseconds */
     uint64_t lanes_done, lanes_lost;
     struct crew_seats seats; /* of a mesh */
     bool seated;             /* it has some */
@@ -97,9 +97,10 @@ const struct look_view *pace_latest(const struct pace *p); /* once there is one 
 /* Seconds from the end of a step to that of the next, of the last steps, or of all if too few have
  * ended recently; 0: unknown. */
 double pace_step(const struct pace *p);
-/* Percentages of the last seconds of a worker's threads, 100 together. False: not known yet. */
-enum pace_part { PACE_COMPUTE, PACE_WAIT, PACE_REDUCE, PACE_DATA, PACE_OTHER, PACE_PARTS };
-bool pace_parts(const struct pace *p, int place, int part[PACE_PARTS]);
+/* Which part of the last seconds a worker's threads have spent on a group, or on one thing; NaN:
+ * not known yet. */
+double pace_group(const struct pace *p, int place, enum spent_group group);
+double pace_spent(const struct pace *p, int place, enum spent what);
 
 /* "lane 3 conv1.dw" */
 void look_describe(struct look *l, const struct look_worker *w, struct text *out);

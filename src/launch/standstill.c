@@ -88,10 +88,11 @@ static void add_cause(const struct agent *a, int place, const struct crew_thread
     const uint64_t waits_for = atomic_load(&t->waits_for);
     const int what = (int)(waits_for >> 32), part = (int)(uint32_t)waits_for;
     bool in_group = part >= 0 && part < h->layout.region[REGION_GROUPS].n;
+    bool in_lanes = what >= CREW_FOR_LANES && what <= CREW_FOR_LEGS;
     bool is_task = part >= 0 && part < h->layout.region[REGION_TASKS].n;
     struct group g = in_group ? crew_group(h, a->recovery.view.base, part) : (struct group){0};
     if (atomic_load(&t->at) != CREW_AT_WAIT) text_add(out, "other threads of its worker");
-    else if (what == CREW_FOR_LANES && part >= 0 && part < 2) add_lane(a, part, out);
+    else if (in_lanes && part >= 0 && part < 2) add_lane(a, part, out);
     else if (what == CREW_FOR_TASKS && is_task) add_task(a, part, out);
     else if (what == CREW_FOR_ORDER && in_group) add_captain(&g, out);
     else if (what == CREW_FOR_QUIET && in_group) add_busy(&g, place, out);
@@ -123,8 +124,8 @@ static uint64_t work_done(const struct agent *a) {
     uint64_t sum = atomic_load(&h->course.committed) + atomic_load(&h->workers.epoch);
     for (int i = 0; i < h->size.place_threads; i++) {
         const struct crew_thread *thread = &h->thread[i];
-        sum += (uint64_t)(atomic_load(&thread->compute) + atomic_load(&thread->reduce) +
-                          atomic_load(&thread->data));
+        for (enum spent k = SPENT_COMPUTE; k <= SPENT_READ; k++)
+            sum += (uint64_t)atomic_load(&thread->spending.time[k]);
     }
     return sum;
 }

@@ -19,8 +19,11 @@ static void read_loss_time(const struct agent *a, struct launch_timing *t) {
 
 /* The time that all threads have waited for others in their steps, in seconds. */
 static double waited(const struct crew_head *h) {
-    int64_t all = 0;
-    for (int i = 0; i < h->size.place_threads; i++) all += atomic_load(&h->thread[i].wait);
+    int64_t all = 0, time[SPENTS];
+    for (int i = 0; i < h->size.place_threads; i++) {
+        spending_read(&h->thread[i].spending, base_now(), time);
+        all += spent_of(time, SPENT_WAITS) - time[SPENT_WAIT_THREADS];
+    }
     return (double)all / 1e9;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/convert.h"
+#include "crew/spend.h"
 #include "plan/rebatch.h"
 
 /* The values of constants are in one block, in the order of the nodes. */
@@ -422,6 +423,7 @@ struct joint_run {
     _Atomic int64_t done;
     atomic_int passed; /* stops */
     atomic_bool failed;
+    enum spent on; /* what its threads do */
     struct program_fault *faults;
 };
 
@@ -448,7 +450,7 @@ static bool are_done(void *arg) {
 /* Waits until so many parts are done. False: the run is stopped. */
 static bool wait_for(struct joint_run *r, int64_t parts) {
     struct parts_wanted w = {r, parts};
-    if (!are_done(&w)) team_wait(r->team, are_done, &w);
+    team_wait(r->team, are_done, &w);
     return atomic_load(&r->done) >= parts;
 }
 
@@ -497,7 +499,7 @@ static bool pass_stops(struct joint_run *r, size_t i, int thread, int *next) {
     if (*next == first) return true;
     struct stop_wanted w = {r, *next};
     if (thread) {
-        if (!has_passed(&w)) team_wait(r->team, has_passed, &w);
+        team_wait(r->team, has_passed, &w);
         return !atomic_load(&r->failed);
     }
     bool go = wait_for(r, p->item[i].parts_before);
@@ -511,6 +513,7 @@ static bool pass_stops(struct joint_run *r, size_t i, int thread, int *next) {
 static void run_share(void *arg, int thread) {
     struct joint_run *r = arg;
     int stop = 0;
+    spend(r->on);
     for (size_t i = r->p->begin; i <= r->p->end; i++) {
         const struct program_item *item = &r->p->item[i];
         int64_t first = item->parts[0];
@@ -526,7 +529,8 @@ static void run_share(void *arg, int thread) {
 }
 
 static bool run_jointly(struct program *p, struct team *team, const struct program_step *step) {
-    struct joint_run r = {.p = p, .team = team, .step = step, .faults = p->faults,
+    struct joint_run r = {.p = p, .team = team, .step = step, .on = spent_now(),
+                          .faults = p->faults,
                           .done = p->item[p->begin].parts_before};
     for (int t = 0; t < p->threads; t++) r.faults[t].fault.failed = false;
     team_run(team, run_share, &r);

@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "crew/spend.h"
+
 int machine_lane_size(const struct machine *m, int64_t lane) {
     return lane_samples(m->batch, m->lanes, lane) != m->compilation.samples[0];
 }
@@ -96,10 +98,14 @@ static void wait_for_change(struct lanes_run *s, uint64_t changes, bool busy) {
     until.tv_nsec += LATER;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
+    const bool legs = s->k && s->m->pipeline.tracks;
+    const enum spent was = spend(busy ? SPENT_WAIT_SLOTS : legs ? SPENT_WAIT_LEGS
+                                                                : SPENT_WAIT_LANES);
     pthread_mutex_lock(&s->mutex);
     if (busy && s->changes == changes) pthread_cond_timedwait(&s->changed, &s->mutex, &until);
     while (!busy && s->changes == changes) pthread_cond_wait(&s->changed, &s->mutex);
     pthread_mutex_unlock(&s->mutex);
+    spend(was);
 }
 
 static uint64_t change(struct lanes_run *s, int by) {
@@ -128,6 +134,7 @@ static void claim_lanes(void *arg, int thread) {
     struct tree_thread h = {s->number, thread, thread};
     if (thread >= s->m->n_threads) return;
     step.fault = &fault;
+    spend(SPENT_COMPUTE);
     for (int lane = 0, leg; lane != PIPELINE_OVER;) {
         uint64_t changes = change(s, 0);
         bool busy = false;
@@ -184,6 +191,7 @@ bool machine_step(struct machine *m, uint64_t seed, int64_t number, struct tri_f
     if (c->pre && !program_run(&m->pre, m->team, &step)) return false;
     if (c->lane[0] && !run_lanes(m, 1, &step)) return false;
     m->updating = true;
+    if (c->lane[0]) spend(SPENT_UPDATE);
     if (!program_run(&m->step, m->team, &step)) {
         m->updating = fault->failed;
         if (!fault->failed) finite_explain(m, &m->step, 0, m->lanes > 1 ? -1 : 0, &step);

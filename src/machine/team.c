@@ -7,6 +7,7 @@
 
 #include "base/host.h"
 #include "base/wait.h"
+#include "crew/spend.h"
 
 struct team {
     int threads;
@@ -26,8 +27,11 @@ struct team {
 };
 
 void team_wait(struct team *t, bool (*holds)(void *arg), void *arg) {
+    if (holds(arg)) return;
+    const enum spent was = spend(SPENT_WAIT_THREADS);
     bool crowded = atomic_load_explicit(&t->crowded, memory_order_relaxed);
     wait_until(&t->event, crowded ? WAIT_CROWDED : WAIT_TOGETHER, holds, arg, INT64_MAX, NULL);
+    spend(was);
 }
 
 void team_wake(struct team *t) { wait_wake(&t->event); }
@@ -48,6 +52,7 @@ static void *member_main(void *arg) {
         team_wait(t, has_work, m);
         if (atomic_load(&t->leave)) return NULL;
         t->work(t->arg, m->index);
+        spend(SPENT_WAIT_THREADS);
         if (atomic_fetch_sub(&t->busy, 1) == 1) team_wake(t);
     }
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crew/spend.h"
+
 /* ---- making ---- */
 
 static int bucket_of(const struct tree *t, int of) {
@@ -349,10 +351,14 @@ static bool at_stop(void *lane, int k) {
     struct tree_lane *l = lane;
     const struct bucket_events *events = &l->tree->events[l->size];
     const struct bucket_event *e = &events->event[events->leg[l->leg] + k];
-    int64_t began = base_now();
+    const int64_t began = base_now();
+    enum spent was = spent_now();
+    if (!e->opens) spend_at(l->audits ? SPENT_AUDIT : SPENT_SUM, began);
     if (e->opens) CHECK(open_bucket(l, e->bucket)); /* it is summed */
     else close_bucket(l, e->bucket, true);
-    l->closing += base_now() - began;
+    const int64_t now = base_now();
+    l->closing += now - began;
+    spend_at(was, now);
     return true;
 }
 
@@ -415,9 +421,12 @@ bool tree_begin(struct tree_lane *l) {
 
 bool tree_end(struct tree_lane *l, bool sum) {
     int last, first = first_open(l->tree, l->leg, &last);
+    const enum spent was = spend(l->audits ? SPENT_AUDIT : SPENT_SUM);
     l->p->n_stops = 0;
     for (int b = first; b < last; b++) close_bucket(l, b, false);
-    return close_bucket(l, last, sum);
+    const bool first_done = close_bucket(l, last, sum);
+    spend(was);
+    return first_done;
 }
 
 void tree_drop(struct tree_lane *l, bool failed) {

@@ -42,6 +42,7 @@ static tri_status settle(tri_run *run) {
 static tri_status start(tri_run *run) {
     const tri_options *o = &run->options;
     tri_status status = TRI_OK;
+    if (!o->forward) own_time_open(&run->own_time, run->team);
     if (run->data) {
         status = loader_make(run->loader, run, NULL);
         loader_done(run->loader, run->done);
@@ -58,7 +59,22 @@ static void ignore_message(tri_run *run, const char *message) { (void)run, (void
 
 /* ---- a step ---- */
 
-static void at(tri_run *run, enum crew_at what, int part) { crash_note(run->crash, what, part); }
+static const enum spent spent_at[CREW_ATS] = {
+    [CREW_AT_COMPILE] = SPENT_START,    [CREW_AT_DATA] = SPENT_READ,
+    [CREW_AT_COMPUTE] = SPENT_COMPUTE,  [CREW_AT_CALLBACK] = SPENT_CALLBACK,
+    [CREW_AT_EVALUATE] = SPENT_EVALUATE, [CREW_AT_SAVE] = SPENT_SAVE,
+    [CREW_AT_REST] = SPENT_CALLBACK};
+
+static inline void note(tri_run *run, enum crew_at what, int part) {
+    crash_note(run->crash, what, part);
+    if (run->own_time.on) spend(spent_at[what]);
+}
+
+static void at(tri_run *run, enum crew_at what, int part) {
+    const bool calls = what == CREW_AT_CALLBACK && part >= 0;
+    if (what == CREW_AT_EVALUATE || what == CREW_AT_SAVE || calls) own_time_apart(&run->own_time);
+    note(run, what, part);
+}
 
 static tri_status fetch(tri_run *run) {
     tri_status status = TRI_OK;
@@ -95,18 +111,24 @@ static bool goes_on(tri_run *run) {
     return !run->stopped;
 }
 
-static void record(tri_run *run) { record_step(run->record, run); }
+static void record(tri_run *run) {
+    const bool on = run->own_time.on;
+    if (on) spend(SPENT_RECORD);
+    record_step(run->record, run);
+    if (on) spend(SPENT_CALLBACK);
+}
 
 static bool step(tri_run *run) {
+    own_time_step(&run->own_time);
     checkpointer_answer(run->checkpointer, run);
     if (!goes_on(run)) return false;
     run_set_scalars(run, run->done + 1);
     crash_note_step(run->crash, run->done + 1);
-    at(run, CREW_AT_DATA, -1);
+    note(run, CREW_AT_DATA, -1);
     tri_status status = fetch(run);
-    if (!status) at(run, CREW_AT_COMPUTE, -1);
+    if (!status) note(run, CREW_AT_COMPUTE, -1);
     if (!status) status = compute(run);
-    at(run, CREW_AT_CALLBACK, -1);
+    note(run, CREW_AT_CALLBACK, -1);
     if (status && atomic_load(&run->gave_up)) {
         fprintf(stderr, "trireme: no samples arrived for step %lld: the run ends without it\n",
                 (long long)run->done + 1);
@@ -141,6 +163,7 @@ static bool no(const tri_run *run) { (void)run; return false; }
 static bool finish(tri_run *run) { (void)run; return true; }
 static void leave(tri_run *run, tri_status status) { (void)run, (void)status; }
 static void nothing(tri_run *run) { (void)run; }
+static void release(tri_run *run) { own_time_close(&run->own_time, run->team); }
 static bool is_whole(const tri_run *run) { return !run->machine->updating; }
 
 static bool gives_up(tri_run *run) {
@@ -168,7 +191,7 @@ static void save_answer(tri_run *run, uint32_t asked, const char *error) {
 
 const struct executor executor_alone = {
     .threads = threads, .place = place, .settle = settle, .start = start, .failed = ignore_message,
-    .step = step, .finish = finish, .leave = leave, .release = nothing, .free = nothing,
+    .step = step, .finish = finish, .leave = leave, .release = release, .free = nothing,
     .at = at, .reports = yes, .reports_step = yes, .writes = yes, .feeds = yes,
     .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .size = size, .ranks = ranks,
     .shown = shown, .take_last_line = take_last_line, .look = crash_look, .crashed = crash_found,

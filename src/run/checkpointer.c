@@ -297,7 +297,9 @@ static void warn_left(struct checkpointer *c) {
 /* Waits until the previous checkpoint is written. */
 static void wait_for_writer(struct checkpointer *c, tri_run *run) {
     if (!c->writing) return;
+    const enum spent was = spend(SPENT_WAIT_SAVE);
     pthread_join(c->writer, NULL);
+    spend(was);
     c->writing = false;
     if (!c->status) c->kept = c->state.step;
     if (!c->status && strcmp(c->left, c->warned)) warn_left(c);
@@ -322,7 +324,7 @@ static void count_held(struct checkpointer *c, double seconds) {
     c->held_seconds += seconds;
 }
 
-static void save(struct checkpointer *c, tri_run *run) {
+static void save_now(struct checkpointer *c, tri_run *run) {
     double asked = base_seconds();
     wait_for_writer(c, run);
     double began = c->last = base_seconds();
@@ -350,6 +352,12 @@ static void save(struct checkpointer *c, tri_run *run) {
     }
     base_format(c->error, sizeof c->error, "%s", tri_message());
     report_failure(c, run, run->done);
+}
+
+static void save(struct checkpointer *c, tri_run *run) {
+    run->executor->at(run, CREW_AT_SAVE, -1);
+    save_now(c, run);
+    run->executor->at(run, CREW_AT_CALLBACK, -1);
 }
 
 void checkpointer_step(struct checkpointer *c, tri_run *run) {

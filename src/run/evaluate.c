@@ -260,6 +260,7 @@ tri_status evaluation_compute_next(tri_run *run, tri_data *data, struct eval_que
 
 tri_status evaluation_run(tri_run *run, tri_data *data, struct eval_queue *queue) {
     double began = base_seconds();
+    run->executor->at(run, CREW_AT_EVALUATE, -1);
     tri_status status = begin(run);
     if (!status) status = machine_keep_outputs(run->machine);
     if (!status) status = start(run, data);

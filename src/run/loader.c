@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crew/spend.h"
 #include "data/data.h"
 #include "run/executables.h"
 #include "run/feed.h"
@@ -105,11 +106,18 @@ void loader_name_sample(struct loader *l, int64_t step, struct tri_fault *fault)
     fault->sample = 0;
 }
 
+static void lock_reading(struct loader *l) {
+    if (!pthread_mutex_trylock(&l->reading)) return;
+    const enum spent was = spend(SPENT_WAIT_SAMPLES);
+    pthread_mutex_lock(&l->reading);
+    spend(was);
+}
+
 /* A source that is not concurrent is called by one thread at a time. */
 static tri_status read_in_turn(struct loader *l, struct loader_reader *r, char *buffer,
                                int64_t step, struct rows rows) {
     if (concurrent(l)) return read_rows(l, r, buffer, step, rows, false);
-    pthread_mutex_lock(&l->reading);
+    lock_reading(l);
     tri_status status = read_rows(l, r, buffer, step, rows, true);
     pthread_mutex_unlock(&l->reading);
     return status;
@@ -172,7 +180,7 @@ static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t 
 /* Reads the next piece of a sequential source. *more: false if it belongs to a step after `most`.
  * The claims are not used: one thread reads at a time. */
 static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t most, bool *more) {
-    pthread_mutex_lock(&l->reading);
+    lock_reading(l);
     int64_t step = l->next_step + 1;
     int piece = l->next_piece;
     tri_status status = TRI_OK;
@@ -245,7 +253,9 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_request *r,
         /* A reader that still reads for an earlier step is late already. */
         *ready = c.step == (uint32_t)r->step && base_now() <= late_at;
         if (!*ready) return TRI_OK;
+        const enum spent was = spend(SPENT_WAIT_SAMPLES);
         wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, r->heartbeat);
+        spend(was);
     }
     return TRI_OK;
 }
@@ -414,6 +424,7 @@ static void fetch_part(void *arg, int thread) {
     const struct loader_request all_lanes = {.step = s->step};
     bool ready; /* always: no other process can be late */
     int all = pieces_at(s->l, s->step);
+    if (thread) spend(SPENT_READ);
     if (thread) take_pieces(s->l, thread, s->step, 0, all);
     else s->status = fetch(s->l, &all_lanes, 0, all, &ready);
 }

@@ -9,6 +9,7 @@
 #include "data/sampler.h"
 #include "machine/machine.h"
 #include "plan/plan_file.h"
+#include "run/own_time.h"
 #include "train/train.h"
 
 struct tri_run {
@@ -54,6 +55,7 @@ struct tri_run {
                                                   has none */
     struct tri_fault fault;
     const struct executor *executor;
+    struct own_time own_time; /* of a run of one process */
     struct worker *worker; /* null: the run has one process */
     struct evaluation *evaluation;
     struct loader *loader;

@@ -78,6 +78,7 @@ static void attach_thread(struct worker *c, int thread) {
     atomic_store(&me->shared->failed_lane, -1);
     atomic_store(&me->shared->tid, (int)syscall(SYS_gettid));
     atomic_store(&me->shared->held, 1);
+    spend_into(&me->shared->spending, thread ? SPENT_WAIT_THREADS : SPENT_START);
     pthread_once(&ends_once, make_ends);
     CHECK(!pthread_setspecific(ends, me));
 }
@@ -94,6 +95,7 @@ static void detach_thread(void *arg, int thread) {
     struct worker *c = arg;
     struct crew_thread *t = c->context ? c->context[thread].shared : NULL;
     if (!t || !atomic_load(&t->held)) return;
+    spend_into(NULL, SPENT_UNKNOWN);
     atomic_store(&t->held, 0);
     pthread_mutex_unlock(&t->life);
     pthread_setspecific(ends, NULL);

@@ -25,7 +25,6 @@ struct thread_context {
         uint32_t step;
     } noted; /* the last activity, see worker_note */
     int64_t fetched; /* how long the samples of the lane took, nanoseconds */
-    int64_t waited;  /* how long it has waited for other members in this lane */
     bool audits;     /* it computes a lane of another worker, which stays that worker's */
 };
 

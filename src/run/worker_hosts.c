@@ -47,6 +47,7 @@ void worker_wait_for_lease(struct worker *c, struct thread_context *me) {
     }
     worker_note_wait(me, CREW_FOR_HOSTS, 0);
     crew_wait(c->head, leased, c, &me->shared->heartbeat);
+    spend(SPENT_UNKNOWN);
 }
 
 enum file_place worker_writes_files(const struct worker *c) {

@@ -53,8 +53,6 @@ bool worker_defers(struct worker_stage *s);
 /* The team for work of so many pieces, shared by all workers. Null: the calling thread alone, if
  * the workers fill the cores without threads. */
 struct team *worker_team(const struct worker *c, int64_t pieces);
-/* Adds the time since then. */
-void worker_spend(_Atomic int64_t *sum, int64_t since);
 /* The step is done or the run has ended: nobody needs this thread's work on the step any more. */
 bool worker_over(const struct worker *c);
 /* Ends the run for all workers, with a message. The first one counts. If its writer dies, another
@@ -136,8 +134,9 @@ bool worker_leg_is_ready(struct worker_stage *s);
 int worker_slow_leg(const struct worker_stage *s, int *leg);
 /* Whether a thread computes it again already; see crew_thread.again. */
 bool worker_is_repeated(const struct worker *c, int again);
-/* No slot was free when so many legs were over. */
+/* No slot was free when so many legs were over. lacks: none has been freed since. */
 void worker_note_busy(struct worker_stage *s, bool again, int over);
+bool worker_lacks_slots(const struct worker_stage *s);
 /* The leg's number in a step of the usual shape: a smaller step may be cut into fewer legs. */
 int worker_leg(const struct worker *c, int leg);
 void worker_learn_leg(const struct worker *c, int leg, int64_t took); /* nanoseconds */

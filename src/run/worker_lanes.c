@@ -21,7 +21,6 @@ bool worker_fetch_lane(struct worker *c, struct thread_context *me, struct progr
     for (int i = 0; i < n; i++)
         machine_bind_rows(m, p[i], buffer, lane_first(m->batch, m->lanes, lane));
     me->fetched = base_now() - me->began;
-    worker_spend(&me->shared->data, me->began);
     if (!status) return true;
     fault->failed = true;
     base_format(fault->text, sizeof fault->text, "%s", tri_message());
@@ -89,7 +88,6 @@ static bool compute_with(struct worker *c, struct thread_context *me, struct tea
     me->leg = l->leg;
     me->lane = l->lane;
     me->name = c->current->first_name[2 * me->k + l->size];
-    me->waited = 0;
     p->before = before_item;
     p->user = me;
     bool done = together ? worker_compute_together(c, me, l, step)
@@ -105,7 +103,7 @@ static bool compute_with(struct worker *c, struct thread_context *me, struct tea
     return done;
 }
 
-/* Adds the lane's time to all threads that compute it. Members of a replica add their own. */
+/* All threads that compute the lane say when it began. Members of a replica say so themselves. */
 static bool compute(struct worker *c, struct thread_context *me, struct tree_lane *l,
                     struct program_step *step, int64_t began) {
     struct machine *m = c->run->machine;
@@ -113,11 +111,7 @@ static bool compute(struct worker *c, struct thread_context *me, struct tree_lan
     struct thread_context *end = me + (team && m->members == 1 ? c->threads : 1);
     for (struct thread_context *t = me; t < end; t++) atomic_store(&t->shared->lane_began, began);
     bool done = compute_with(c, me, team, l, step);
-    for (struct thread_context *t = me; t < end; t++) {
-        worker_spend(&t->shared->compute, began + l->closing + me->waited);
-        if (t > me) atomic_store(&t->shared->lane_began, 0);
-    }
-    worker_spend(&me->shared->reduce, base_now() - l->closing);
+    for (struct thread_context *t = me + 1; t < end; t++) atomic_store(&t->shared->lane_began, 0);
     return done;
 }
 
@@ -190,7 +184,6 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         bool leaves = !again && !legs && !board_left(tree_board(l.tree, leg), who->step, 1) &&
                       worker_defers(s);
         first = tree_end(&l, !leaves);
-        worker_spend(&me->shared->reduce, me->began);
     } else {
         bool failed = s->step.fault->failed && !again;
         if (failed && !worker_over(c)) worker_keep_fault(c, me->shared, lane, s->step.fault);
@@ -333,6 +326,20 @@ static bool changed(void *arg) {
 
 #define LOOKS 2000000 /* nanoseconds between two looks whether another track is late */
 
+/* Whether a lane is not computed yet. */
+static bool any_in_flight(const struct worker_stage *s) {
+    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
+    for (int lane = 0, owner; lane < b->tree->lanes; lane++)
+        if (board_in_flight(b, (uint32_t)s->c->step, s->context->number, lane, &owner)) return true;
+    return false;
+}
+
+static enum crew_for waits_for(const struct worker_stage *s) {
+    if (worker_waits_for_hosts(s)) return CREW_FOR_HOSTS;
+    if (worker_has_legs(s)) return worker_lacks_slots(s) ? CREW_FOR_SLOTS : CREW_FOR_LEGS;
+    return any_left(s) || any_in_flight(s) ? CREW_FOR_LANES : CREW_FOR_SUMS;
+}
+
 /* False: the stage is over for this thread. */
 static bool wait_for_others(struct worker_stage *s) {
     struct thread_context *me = s->context;
@@ -344,14 +351,12 @@ static bool wait_for_others(struct worker_stage *s) {
         worker_fail_step(s->c, s->c->head->thread[thread].fault);
         return false;
     }
-    if (worker_waits_for_hosts(s)) worker_note_wait(me, CREW_FOR_HOSTS, 0);
-    else worker_note_wait(me, CREW_FOR_LANES, s->k);
+    worker_note_wait(me, waits_for(s), s->k);
     bool left = any_left(s);
     int64_t soon = base_now() + atomic_load(&me->shared->lane_time);
     if (!left && worker_defers(s) && s->defers < soon) soon = s->defers;
     if (worker_has_legs(s)) left = false, soon = base_now() + LOOKS;
     crew_wait_until(s->c->head, changed, s, left ? s->until : soon, &me->shared->heartbeat);
-    worker_spend(&me->shared->wait, me->began);
     return true;
 }
 
@@ -391,7 +396,6 @@ void worker_run_lanes(void *arg, int thread) {
         if (!defers && tree_has_orphan(t, who.step)) {
             worker_note(s.context, CREW_AT_SUM, -1, -1);
             if (tree_orphan(t, &who, &s.step)) crew_notify(c->head);
-            worker_spend(&s.context->shared->reduce, s.context->began);
         } else if (!defers && (lane = claim_lane(&s, &who, &leg)) >= 0) {
             if (!atomic_load(&worker_self(c)->first_claimed))
                 atomic_store(&worker_self(c)->first_claimed, base_now());

@@ -119,6 +119,8 @@ void worker_note_busy(struct worker_stage *s, bool again, int over) {
     s->busy[again] = (struct busy){1 + over, base_now() + LATER};
 }
 
+bool worker_lacks_slots(const struct worker_stage *s) { return is_busy(s, false); }
+
 int worker_claim_leg(struct worker_stage *s, int *leg) {
     const struct pipeline_claimer one = claimer(s);
     return is_busy(s, false) ? PIPELINE_WAITS : machine_claim_leg(s->c->run->machine, &one, leg);

@@ -17,14 +17,12 @@ static double seconds(int64_t nanoseconds) { return 1e-9 * (double)nanoseconds; 
 
 struct worker_spent worker_spent_of(const struct crew_head *h, int place) {
     struct worker_spent s = {0};
+    const int64_t now = base_now();
     for (int t = 0; t < h->size.threads; t++) {
         const struct crew_thread *thread = &h->thread[place * h->size.threads + t];
-        int64_t data = atomic_load_explicit(&thread->data, memory_order_relaxed);
-        int64_t compute = atomic_load_explicit(&thread->compute, memory_order_relaxed) - data;
-        s.compute += compute > 0 ? compute : 0; /* a lane's data is counted before its computing */
-        s.data += data;
-        s.wait += atomic_load_explicit(&thread->wait, memory_order_relaxed);
-        s.reduce += atomic_load_explicit(&thread->reduce, memory_order_relaxed);
+        int64_t time[SPENTS];
+        spending_read(&thread->spending, now, time);
+        for (int i = 0; i < SPENTS; i++) s.time[i] += time[i];
         s.lanes += atomic_load_explicit(&thread->lanes_done, memory_order_relaxed);
         s.lost += atomic_load_explicit(&thread->lanes_lost, memory_order_relaxed);
     }
@@ -33,9 +31,14 @@ struct worker_spent worker_spent_of(const struct crew_head *h, int place) {
 
 static struct worker_spent since(const struct worker *c, const struct worker_spent *before) {
     struct worker_spent s = worker_spent_of(c->head, c->place);
-    return (struct worker_spent){s.compute - before->compute, s.wait - before->wait,
-                                 s.reduce - before->reduce,   s.data - before->data,
-                                 s.lanes - before->lanes,     s.lost - before->lost};
+    for (int i = 0; i < SPENTS; i++) s.time[i] -= before->time[i];
+    s.lanes -= before->lanes;
+    s.lost -= before->lost;
+    return s;
+}
+
+static double spent_seconds(const struct worker_spent *s, enum spent_group group) {
+    return seconds(spent_of(s->time, group));
 }
 
 static long long step_of(const struct worker *c) {
@@ -108,14 +111,13 @@ static void log_slow(struct worker *c, int64_t took, int64_t now) {
     struct worker_log *l = &c->log;
     if (!l->median || took <= SLOW * l->median || !due(&l->slow_logged, now)) return;
     struct worker_spent s = since(c, &l->step_before);
-    /* other: for example, the time without a core */
-    int64_t other = took * c->threads - s.compute - s.wait - s.reduce - s.data;
     log_event(&l->log, LOG_WARNING, "slow-step",
               "worker=%d step=%llu seconds=%g median=%g compute=%g wait=%g reduce=%g data=%g "
               "other=%g",
               c->place, (unsigned long long)c->step, seconds(took), seconds(l->median),
-              seconds(s.compute), seconds(s.wait), seconds(s.reduce), seconds(s.data),
-              seconds(other > 0 ? other : 0));
+              spent_seconds(&s, SPENT_COMPUTES), spent_seconds(&s, SPENT_WAITS),
+              spent_seconds(&s, SPENT_SUMS), spent_seconds(&s, SPENT_READS),
+              spent_seconds(&s, SPENT_BESIDE) + spent_seconds(&s, SPENT_NOTHING));
 }
 
 static void log_lost(struct worker *c, uint64_t lost, int64_t now) {
@@ -166,8 +168,9 @@ void worker_log_leave(struct worker *c) {
               "worker=%d step=%lld steps=%llu lanes=%llu lost=%llu compute=%g wait=%g reduce=%g "
               "data=%g",
               c->place, step_of(c), (unsigned long long)c->log.steps, (unsigned long long)s.lanes,
-              (unsigned long long)s.lost, seconds(s.compute), seconds(s.wait), seconds(s.reduce),
-              seconds(s.data));
+              (unsigned long long)s.lost, spent_seconds(&s, SPENT_COMPUTES),
+              spent_seconds(&s, SPENT_WAITS), spent_seconds(&s, SPENT_SUMS),
+              spent_seconds(&s, SPENT_READS));
 }
 
 void worker_log_close(struct worker *c) { log_close(&c->log.log); }

@@ -24,10 +24,9 @@
 
 struct worker;
 
-/* What the threads of a place have spent, nanoseconds, over all workers that have had the place.
- * compute does not include data. */
+/* What the threads of a place have spent, nanoseconds, over all workers that have had the place. */
 struct worker_spent {
-    int64_t compute, wait, reduce, data;
+    int64_t time[SPENTS];
     uint64_t lanes, lost;
 };
 struct worker_spent worker_spent_of(const struct crew_head *h, int place);

@@ -16,8 +16,10 @@ static int look(void *user, struct observed_worker *out) {
         if (!crew_seats_of(h, i, &seats)) seats.replica = seats.first = seats.last = -1;
         out[i] = (struct observed_worker){
             .worker = i, .takes_part = atomic_load(&h->worker[i].rank) >= 0,
-            .compute = 1e-9 * (double)s.compute, .wait = 1e-9 * (double)s.wait,
-            .reduce = 1e-9 * (double)s.reduce, .data = 1e-9 * (double)s.data,
+            .compute = 1e-9 * (double)spent_of(s.time, SPENT_COMPUTES),
+            .wait = 1e-9 * (double)spent_of(s.time, SPENT_WAITS),
+            .reduce = 1e-9 * (double)spent_of(s.time, SPENT_SUMS),
+            .data = 1e-9 * (double)spent_of(s.time, SPENT_READS),
             .lanes = (int64_t)s.lanes, .peak = atomic_load(&h->worker[i].peak),
             .replica = seats.replica, .seats = {seats.first, seats.last}};
     }

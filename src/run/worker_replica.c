@@ -19,8 +19,7 @@ static void wait_in_group(const struct worker *c, enum crew_for what, bool (*hol
     worker_note_wait(me, what, c->group.number);
     int64_t until = base_now() < c->patience ? c->patience : INT64_MAX;
     crew_wait_until(c->head, holds, arg, until, &me->shared->heartbeat);
-    worker_spend(&me->shared->wait, me->began);
-    me->waited += base_now() - me->began;
+    spend(SPENT_UNKNOWN);
 }
 
 /* ---- who is there ---- */
@@ -175,15 +174,13 @@ static bool goes_on(void *thread) {
 
 static void end_wait(struct order_thread *t) {
     if (!t->waits) return;
-    worker_spend(&t->me->shared->wait, t->me->began);
-    t->me->waited += base_now() - t->me->began;
+    spend(SPENT_UNKNOWN);
     t->waits = false;
 }
 
 static void note(void *thread, size_t item, bool waits) {
     struct order_thread *t = thread;
     struct thread_context *me = t->me;
-    end_wait(t);
     t->item = item;
     t->waits = waits;
     if (waits) worker_note_wait(me, CREW_FOR_MEMBERS, t->order->c->group.number);
@@ -221,7 +218,6 @@ static void play(void *order, int thread) {
     int n = 0;
     if (o->alone && thread) return;
     *t = (struct order_thread){.order = o, .me = &c->context[thread]};
-    if (thread) t->me->waited = 0;
     t->me->name = c->current->first_name[2 + o->size];
     t->me->k = 1;
     t->me->leg = o->task.leg;
@@ -244,7 +240,6 @@ static void play(void *order, int thread) {
         wait_wake(&g->queue);
     }
     if (!thread) return;
-    worker_spend(&t->me->shared->compute, began + t->me->waited);
     atomic_store(&t->me->shared->lane_began, 0);
     worker_rest(t->me);
 }
@@ -398,7 +393,6 @@ static void follow(struct worker_stage *s, uint64_t order) {
     s->step.sample = lane_first(m->batch, m->lanes, o.task.lane);
     me->lane = o.task.lane;
     me->leg = o.task.leg;
-    me->waited = 0;
     atomic_store(&me->shared->lane_began, began);
     bool done = work(&o, s->step.fault);
     if (!done && s->step.fault->failed && !worker_over(c)) {
@@ -407,7 +401,6 @@ static void follow(struct worker_stage *s, uint64_t order) {
     }
     if (!done) group_give_up(&c->group, order);
     group_end(&c->group, c->place);
-    worker_spend(&me->shared->compute, began + me->waited);
     atomic_store(&me->shared->lane_began, 0);
     if (done) atomic_fetch_add_explicit(&me->shared->lanes_done, 1, memory_order_relaxed);
 }
@@ -425,12 +418,11 @@ bool worker_follow(struct worker_stage *s) {
             follow(s, order);
             return true;
         }
-        me->waited = 0;
         wait_in_group(c, CREW_FOR_ORDER, something_to_follow, s);
     } else {
         worker_note_wait(me, CREW_FOR_STEP, 0); /* it has no rank */
         crew_wait(c->head, something_to_follow, s, &me->shared->heartbeat);
-        worker_spend(&me->shared->wait, me->began);
+        spend(SPENT_UNKNOWN);
     }
     return true;
 }

@@ -27,7 +27,11 @@ static tri_status start(tri_run *run) {
 
 static void failed(tri_run *run, const char *message) { worker_log_failure(run->worker, message); }
 
-static void record(tri_run *run) { worker_record(run->worker, run); }
+static void record(tri_run *run) {
+    const enum spent was = spend(SPENT_RECORD);
+    worker_record(run->worker, run);
+    spend(was);
+}
 
 static bool step(tri_run *run) {
     struct worker *c = run->worker;

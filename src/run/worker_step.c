@@ -16,6 +16,26 @@
 
 /* ---- what a thread does ---- */
 
+static enum spent spent_at(const struct thread_context *me, int at) {
+    static const enum spent spent[CREW_ATS] = {
+        [CREW_AT_START] = SPENT_START,       [CREW_AT_COMPILE] = SPENT_START,
+        [CREW_AT_DATA] = SPENT_READ,         [CREW_AT_LANE] = SPENT_COMPUTE,
+        [CREW_AT_SUM] = SPENT_SUM,           [CREW_AT_UPDATE] = SPENT_UPDATE,
+        [CREW_AT_CALLBACK] = SPENT_CALLBACK, [CREW_AT_EVALUATE] = SPENT_EVALUATE,
+        [CREW_AT_SAVE] = SPENT_SAVE,         [CREW_AT_LEAVE] = SPENT_START,
+        [CREW_AT_REST] = SPENT_WAIT_THREADS, [CREW_AT_COMPUTE] = SPENT_COMPUTE};
+    static const enum spent waits[CREW_FORS] = {
+        [CREW_FOR_STEP] = SPENT_WAIT_OPENING, [CREW_FOR_LANES] = SPENT_WAIT_LANES,
+        [CREW_FOR_SUMS] = SPENT_WAIT_SUMS,    [CREW_FOR_SLOTS] = SPENT_WAIT_SLOTS,
+        [CREW_FOR_LEGS] = SPENT_WAIT_LEGS,    [CREW_FOR_TASKS] = SPENT_WAIT_TASKS,
+        [CREW_FOR_ORDER] = SPENT_WAIT_SEATS,  [CREW_FOR_QUIET] = SPENT_WAIT_SEATS,
+        [CREW_FOR_MEMBERS] = SPENT_WAIT_SEATS, [CREW_FOR_HOSTS] = SPENT_WAIT_HOSTS,
+        [CREW_FOR_PAUSE] = SPENT_WAIT_PAUSE};
+    if (at == CREW_AT_WAIT)
+        return waits[atomic_load_explicit(&me->shared->waits_for, memory_order_relaxed) >> 32];
+    return me->audits && (at == CREW_AT_LANE || at == CREW_AT_SUM) ? SPENT_AUDIT : spent[at];
+}
+
 static void begin_activity(struct thread_context *me, const struct noted *is) {
     struct crew_thread *t = me->shared;
     const int at = is->at;
@@ -25,6 +45,7 @@ static void begin_activity(struct thread_context *me, const struct noted *is) {
     int leg = in_leg ? worker_leg(me->worker, is->leg) : -1;
     me->noted = *is;
     me->began = base_now();
+    spend_at(spent_at(me, at), me->began);
     atomic_store_explicit(&t->since, me->began, memory_order_relaxed);
     atomic_store_explicit(&t->lane, is->lane, memory_order_relaxed);
     atomic_store_explicit(&t->leg, leg, memory_order_relaxed);
@@ -51,11 +72,6 @@ void worker_note_wait(struct thread_context *me, enum crew_for what, int part) {
 
 void worker_at(struct worker *c, enum crew_at at, int part) {
     worker_note(&c->context[0], at, part, -1);
-}
-
-void worker_spend(_Atomic int64_t *sum, int64_t since) {
-    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + base_now() - since,
-                          memory_order_relaxed);
 }
 
 void worker_rest(struct thread_context *me) {
@@ -282,8 +298,15 @@ static bool returns(struct worker *c, tri_run *run) {
     return true;
 }
 
+/* Between two steps. */
+static enum crew_for waits_for(const struct worker *c) {
+    if (!is_open(c) && atomic_load(&c->head->asked.paused)) return CREW_FOR_PAUSE;
+    return worker_has_hosts(c) && !is_open(c) ? CREW_FOR_HOSTS : CREW_FOR_STEP;
+}
+
 bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     struct crew_head *h = c->head;
+    spend(SPENT_OPEN);
     atomic_store(&h->course.total, (uint64_t)run->total);
     note_memory(c);
     worker_agree(c, run);
@@ -316,10 +339,9 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             worker_evaluation_help(c, run);
             continue;
         }
-        const bool others = worker_has_hosts(c) && atomic_load(&h->course.opened) == committed;
-        worker_note_wait(&c->context[0], others ? CREW_FOR_HOSTS : CREW_FOR_STEP, 0);
+        worker_note_wait(&c->context[0], waits_for(c), 0);
         crew_wait(h, something_to_do, c, &c->context[0].shared->heartbeat);
-        worker_spend(&c->context[0].shared->wait, c->context[0].began);
+        spend(SPENT_OPEN);
     }
 }
 

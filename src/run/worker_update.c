@@ -46,6 +46,7 @@ static void run_task(struct worker_stage *s, int task, struct claim *held, const
     struct worker *c = s->c;
     const struct sweeps *all = &c->current->sweeps[s->k];
     const struct task *t = &all->task[task];
+    spend(SPENT_UPDATE);
     if (t->item >= 0) {
         worker_note(&c->context[thread], CREW_AT_UPDATE, -1,
                     c->current->first_name[4 + s->k] + t->item);
@@ -80,19 +81,16 @@ static void run_sweep(struct worker_stage *s, const struct tasks *view, int thre
     s->from = 0;
     while (!worker_over(c)) {
         struct claim held;
-        int64_t began = base_now();
         int task = worker_defers(s) ? -1 : tasks_claim(view, begin, end, &held);
         if (task >= 0) {
             run_task(s, task, &held, view, thread);
             if (tasks_complete(view->word, begin, end, view->step, &s->from)) crew_notify(c->head);
-            worker_spend(&me->shared->reduce, began);
             continue;
         }
         if (tasks_complete(view->word, begin, end, view->step, &s->from)) return;
         worker_note_wait(me, CREW_FOR_TASKS, all->first + begin);
         crew_wait_until(c->head, sweep_changed, s, worker_defers(s) ? s->defers : INT64_MAX,
                       &me->shared->heartbeat);
-        worker_spend(&me->shared->wait, me->began);
     }
 }
 

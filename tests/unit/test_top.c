@@ -120,12 +120,19 @@ static void parts_add_up(void **state) {
     (void)state;
     look(0);
     struct look_view *v = look(2);
-    v->worker[0].compute = 3 * SECOND; /* also what interrupted the lane */
-    v->worker[0].wait = SECOND;
-    v->worker[0].reduce = SECOND / 2;
-    v->worker[1].compute = SECOND;
-    has(page(INT_MAX), "     100  25  50  25   0   0 ");
-    has(page(INT_MAX), "     101  50   0   0   0  50 ");
+    v->worker[0].time[SPENT_COMPUTE] = SECOND / 2;
+    v->worker[0].time[SPENT_WAIT_LANES] = SECOND / 4;
+    v->worker[0].time[SPENT_WAIT_TASKS] = SECOND / 2;
+    v->worker[0].time[SPENT_WAIT_SUMS] = SECOND / 8;
+    v->worker[0].time[SPENT_WAIT_PAUSE] = SECOND / 64;
+    v->worker[0].time[SPENT_SUM] = SECOND / 4;
+    v->worker[0].time[SPENT_UPDATE] = SECOND / 4;
+    v->worker[1].time[SPENT_COMPUTE] = SECOND;
+    v->worker[1].time[SPENT_CALLBACK] = SECOND / 2;
+    v->worker[1].time[SPENT_UNKNOWN] = SECOND / 4;
+    v->worker[1].time[SPENT_WAIT_TASKS] = SECOND / 64;
+    has(page(INT_MAX), "     100  25  45  25   0   0       tasks 25 lanes 12 ");
+    has(page(INT_MAX), "     101  50   1   0   0  38                        ");
 }
 
 static void time_left(void **state) {
