@@ -22,7 +22,7 @@ prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
 .PHONY: all demo test test-slow test-hosts bench bench-kernels bench-workers bench-hosts \
-    bench-pairs bench-convergence bench-deps install clean help
+    bench-pairs bench-profile bench-convergence bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -68,6 +68,10 @@ bench-pairs: all
 	@$(PYTHON) bench/pairs.py $(BUILD) $(or $(OLD),$(error OLD=PROGRAM is missing)) $(rows) \
 	    $(rounds)
 
+bench-profile: all
+	@ninja -C $(BUILD) bench/spans
+	@$(BUILD)/bench/spans
+
 bench-convergence: all
 	@$(PYTHON) bench/convergence.py $(BUILD) $(rows) $(if $(SEEDS),--seeds $(SEEDS))
 
@@ -98,6 +102,7 @@ help:
 	@echo 'make bench-hosts               measures runs over several hosts; takes ROWS and ROUNDS'
 	@echo 'make bench-pairs OLD=PROGRAM   measures training beside another build of trireme, in turns;'
 	@echo '                               takes ROWS and ROUNDS'
+	@echo 'make bench-profile             measures what recording one span of a profile costs'
 	@echo 'make bench-convergence         trains networks to the end and compares their quality with'
 	@echo '                               PyTorch; takes hours'
 	@echo 'make bench-deps                installs PyTorch, OpenBLAS, BLIS, Open MPI to compare with'

@@ -9,6 +9,7 @@
 #ifndef CREW_SPANS_H
 #define CREW_SPANS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "crew/spend.h"
@@ -21,7 +22,9 @@ enum span_kind {
     SPAN_STEP,          /* from the opening of a step to its end; of the reporter */
     SPAN_PIECE,         /* a piece of a step's samples, read ahead */
     SPAN_WRITE,         /* a checkpoint is written */
-    SPAN_TRANSFER,      /* of the ferry: `item` is the operand's node, `whom` the other host */
+    /* Of the ferry: `item` is that of the bucket, an item whose operator is "transfer"; `lane` is
+     * the operand's node, `whom` the other host's number, `part` 1 if it is sent there, else 0. */
+    SPAN_TRANSFER,
 };
 
 #define SPAN_NOBODY 0xffff
@@ -55,9 +58,10 @@ struct span_header {
 };
 
 struct span_chunk {
-    uint32_t spans, check; /* check: base_check of the spans */
-    uint64_t dropped;    /* spans lost up to here, as the ring was full */
+    uint32_t spans, check; /* check: span_check of the spans */
+    uint64_t dropped;      /* spans lost up to here, as the ring was full or a write failed */
 };
+uint32_t span_check(const struct span *span, size_t n);
 
 _Static_assert(sizeof(struct span) == 32 && sizeof(struct span_header) == 64 &&
                    sizeof(struct span_chunk) == 16, "these are written to files");
