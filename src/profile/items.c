@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/items.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LATEST (INT64_C(1) << 60)
+
+/* How many bytes the character there has; 0: it is none. */
+static size_t character(const unsigned char *s, size_t most) {
+    if (*s < 0x80) return 1;
+    const size_t n = *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+    if (!n || n > most) return 0;
+    const unsigned code = (*s & (0x7fu >> n)) << 6 | (s[1] & 0x3f);
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if (n == 3 && (code < 0x20 || (code >= 0x360 && code < 0x380))) return 0; /* and surrogates */
+    return n == 4 && (code < 0x10 || code >= 0x110) ? 0 : n;
+}
+
+void profile_mend_text(char *text, size_t bytes) {
+    for (size_t i = 0, n; i < bytes; i += n) {
+        n = character((unsigned char *)text + i, bytes - i);
+        if (n) continue;
+        text[i] = '?';
+        n = 1;
+    }
+}
+
+/* ---- values ---- */
+
+static const char *text_of(struct profile *p, const json_t *j, const char *key) {
+    const char *text = json_string_value(json_object_get(j, key));
+    return text ? arena_copy(&p->arena, text) : "";
+}
+
+static double number_of(const json_t *j, const char *key) {
+    const double number = json_number_value(json_object_get(j, key));
+    return number > 0 && number < 1e30 ? number : 0;
+}
+
+static int64_t integer_of(const json_t *j, const char *key, int64_t missing) {
+    const json_t *value = json_object_get(j, key);
+    if (json_is_integer(value)) return json_integer_value(value);
+    const double number = json_is_real(value) ? json_real_value(value) : NAN;
+    return number > -1e18 && number < 1e18 ? (int64_t)number : missing;
+}
+
+/* "f32[8,3] f32[3,4]" */
+static const char *list_of(struct profile *p, const json_t *j, const char *key) {
+    struct text t = {0};
+    size_t i;
+    const json_t *value;
+    json_array_foreach(json_object_get(j, key), i, value)
+        text_add(&t, "%s%s", i ? " " : "",
+                 json_string_value(value) ? json_string_value(value) : "?");
+    const char *list = t.data ? arena_copy(&p->arena, t.data) : "";
+    if (t.failed) p->arena.failed = true;
+    text_free(&t);
+    return list;
+}
+
+/* ---- items.jsonl ---- */
+
+static void read_item(struct profile *p, const json_t *j, struct profile_item *item) {
+    *item = (struct profile_item){
+        .operator = text_of(p, j, "operator"), .unit = text_of(p, j, "unit"),
+        .name = text_of(p, j, "name"), .scope = text_of(p, j, "scope"),
+        .phase = text_of(p, j, "phase"), .in = list_of(p, j, "in"), .out = list_of(p, j, "out"),
+        .move = json_is_string(json_object_get(j, "move")) ? text_of(p, j, "move") : NULL,
+        .size = integer_of(j, "size", -1), .stage = integer_of(j, "stage", -1),
+        .leg = integer_of(j, "leg", -1), .seat = integer_of(j, "seat", -1),
+        .bucket = integer_of(j, "bucket", -1), .live = integer_of(j, "live", -1),
+        .flops = number_of(j, "flops"), .bytes = number_of(j, "bytes")};
+    p->damaged += !*item->operator;
+    if (!*item->operator) item->operator = "?";
+    if (!*item->unit) item->unit = item->operator;
+    if (!*item->name) item->name = item->unit;
+}
+
+static tri_status read_first(struct profile *p, struct profile_host *h, const json_t *j,
+                             const char *path) {
+    const int64_t version = integer_of(j, "version", 0);
+    json_t *rates = json_object_get(j, "rate"), *value;
+    const char *type;
+    if (version > PROFILE_VERSION)
+        return base_fail(TRI_FAILED, "%s: its format is version %lld; this program reads version "
+                                     "%d", path, (long long)version, PROFILE_VERSION);
+    h->bandwidth = number_of(j, "bandwidth");
+    h->rate = calloc(json_object_size(rates) + 1, sizeof *h->rate);
+    if (!h->rate) return base_no_memory("the items of the profile");
+    json_object_foreach(rates, type, value)
+        h->rate[h->n_rates++] = (struct profile_rate){arena_copy(&p->arena, type),
+                                                      number_of(rates, type)};
+    return TRI_OK;
+}
+
+static tri_status read_line(struct profile *p, struct profile_host *h, const char *line,
+                            size_t bytes, const char *path, size_t *capacity) {
+    json_t *j = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
+    tri_status status = TRI_OK;
+    if (!h->n_items && !h->rate && json_object_get(j, "version"))
+        status = read_first(p, h, j, path);
+    else if (ARRAY_GROW(h->item, h->n_items, *capacity)) read_item(p, j, &h->item[h->n_items++]);
+    else status = base_no_memory("the items of the profile");
+    json_decref(j);
+    return status || !p->arena.failed ? status : base_no_memory("the items of the profile");
+}
+
+/* A last line without its end is cut. */
+static tri_status read_items(struct profile *p, struct profile_host *h, const char *path) {
+    char *data;
+    size_t bytes, capacity = 0;
+    if (access(path, F_OK)) return TRI_OK;
+    tri_status status = base_read_file(path, &data, &bytes);
+    if (status) return status;
+    profile_mend_text(data, bytes);
+    const char *line = data, *end;
+    for (; !status && (end = memchr(line, '\n', bytes - (size_t)(line - data))); line = end + 1)
+        status = read_line(p, h, line, (size_t)(end - line), path, &capacity);
+    p->cut += !status && line < data + bytes;
+    free(data);
+    return status;
+}
+
+/* ---- clocks.json ---- */
+
+static void read_clocks(struct profile *p, struct profile_host *h, const char *path) {
+    char *data;
+    size_t bytes;
+    if (access(path, F_OK) || base_read_file(path, &data, &bytes)) return;
+    json_t *j = json_loadb(data, bytes, 0, NULL);
+    const int64_t offset = integer_of(j, "offset_ns", LATEST),
+                  uncertainty = integer_of(j, "uncertainty_ns", -1);
+    if (offset > -LATEST && offset < LATEST && uncertainty >= 0 && uncertainty < LATEST) {
+        h->offset = offset;
+        h->uncertainty = uncertainty;
+    } else {
+        p->damaged++;
+    }
+    json_decref(j);
+    free(data);
+}
+
+tri_status items_read(struct profile *p, int host, const char *folder) {
+    struct profile_host *h = &p->host[host];
+    const char *items = arena_text(&p->arena, "%s/items.jsonl", folder),
+               *clocks = arena_text(&p->arena, "%s/clocks.json", folder);
+    if (!items || !clocks) return base_no_memory("the profile");
+    h->uncertainty = -1;
+    read_clocks(p, h, clocks);
+    return read_items(p, h, items);
+}
