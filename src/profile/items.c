@@ -138,6 +138,8 @@ static void read_clocks(struct profile *p, struct profile_host *h, const char *p
     if (offset > -LATEST && offset < LATEST && uncertainty >= 0 && uncertainty < LATEST) {
         h->offset = offset;
         h->uncertainty = uncertainty;
+        h->clock = true;
+        h->number = (int)integer_of(j, "number", h->number);
     } else {
         p->damaged++;
     }
@@ -150,7 +152,8 @@ tri_status items_read(struct profile *p, int host, const char *folder) {
     const char *items = arena_text(&p->arena, "%s/items.jsonl", folder),
                *clocks = arena_text(&p->arena, "%s/clocks.json", folder);
     if (!items || !clocks) return base_no_memory("the profile");
-    h->uncertainty = -1;
+    h->number = host;
+    h->clock = !host; /* the others are compared with it */
     read_clocks(p, h, clocks);
     return read_items(p, h, items);
 }

@@ -92,7 +92,7 @@ static void place_host(struct profile *p, int host, int64_t realtime) {
     const int64_t offset = h->realtime - p->host[0].realtime;
     if (h->realtime || realtime < 0 || realtime >= LATEST) return;
     h->realtime = realtime;
-    if (h->uncertainty < 0 && host && p->host[0].realtime) h->offset = offset + realtime;
+    if (!h->clock && host && p->host[0].realtime) h->offset = offset + realtime;
 }
 
 /* A file that is cut within its header, as by a full disk, has no spans. */

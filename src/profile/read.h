@@ -13,8 +13,9 @@
  *                        "scope":"layer1/0","phase":"lane","size":0,"stage":0,"leg":0,"seat":-1,
  *                        "move":null,"bucket":3,"in":["f32[8,3,32,32]"],
  *                        "out":["f32[8,16,32,32]"],"flops":1.2e9,"bytes":4.1e6,"live":123456}
- *     clocks.json   of a host, {"host":"h1","offset_ns":-120,"uncertainty_ns":900}: what to add
- *                   to its times, and by how much that may be wrong */
+ *     clocks.json   of a host, {"host":"h1","number":1,"offset_ns":-120,"uncertainty_ns":900}:
+ *                   its number in the run, what to add to its times, and by how much that may be
+ *                   wrong */
 #ifndef PROFILE_READ_H
 #define PROFILE_READ_H
 
@@ -43,6 +44,7 @@ struct profile_step {
 
 struct profile_host {
     const char *name; /* "" if there is only one */
+    int number;       /* as in span.whom of transfers */
     int threads;      /* of each worker */
     struct profile_item *item;
     int n_items;
@@ -51,10 +53,9 @@ struct profile_host {
     struct profile_rate *rate;
     int n_rates;
     double bandwidth; /* 0: not known */
-    /* What has been added to its times; of the first host 0, if no file says otherwise. By how
-     * much that may be wrong; -1: nobody has measured. */
-    int64_t offset, uncertainty;
-    int64_t realtime; /* of a span file's header */
+    bool clock;                  /* its clock has been compared (clocks.json) */
+    int64_t offset, uncertainty; /* what has been added to its times, and may be wrong by */
+    int64_t realtime;            /* of a span file's header */
 };
 
 struct profile_thread {

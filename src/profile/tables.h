@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Tables of a profile, as CSV with a line of names. Times are in seconds.
+ *
+ *     ops.csv     what was computed, by kind of operator and then by instance, longest first.
+ *                 calls: how often; what several threads computed together counts once. seconds:
+ *                 of all threads; share: of those of all operators; roofline: the time that
+ *                 arithmetic and memory allow, as a share of the time taken
+ *     steps.csv   per step and worker, what its computing threads spent their time on (spent_rows).
+ *                 seconds: from the opening of the step to that of the next one. Times `threads` it
+ *                 is the sum of the kinds, but for what was not recorded
+ *     comm.csv    moves, sums and transfers. exposed: of their seconds, those in which no thread of
+ *                 the worker, or for a transfer of the host, computed. waited: of the waits for
+ *                 this item, of all threads; most: the worker that waited longest
+ *     memory.csv  the bytes that are planned to be live at each operator of a worker's first thread
+ *                 in its first step */
+#ifndef PROFILE_TABLES_H
+#define PROFILE_TABLES_H
+
+#include "profile/out.h"
+#include "profile/read.h"
+
+tri_status tables_write(const struct profile *p, const char *folder);
+
+/* What the computing threads of a worker spent their time on: h->n_steps * SPENTS times in
+ * nanoseconds, to be freed; null: no memory. */
+int64_t *tables_spent(const struct profile *p, int host, int place);
+/* How many threads of the worker compute. */
+int tables_threads(const struct profile *p, int host, int place);
+
+/* What an item has taken. */
+struct tables_item {
+    int64_t calls, ns;
+    int64_t waits; /* for it, in nanoseconds, of all threads */
+};
+/* By host and item: tables_number numbers them through. To be freed; null: no memory. */
+struct tables_item *tables_items(const struct profile *p);
+size_t tables_number(const struct profile *p, int host, int item);
+
+enum tables_comm { COMM_NONE, COMM_MOVE, COMM_SUM, COMM_TRANSFER };
+/* Of an item: a move, a sum of what lanes made (its phase is "sum"), or a transfer. */
+enum tables_comm tables_comm_of(const struct profile_item *item);
+
+/* The seconds of one thread that an item takes at the rate of arithmetic or that of memory,
+ * whichever is longer; 0: not known. */
+double tables_ideal(const struct profile_host *h, const struct profile_item *item);
+
+/* comm.csv */
+tri_status comm_write(const struct profile *p, const struct tables_item *items, struct out *o);
+
+#endif
