@@ -60,15 +60,12 @@ void out_integer(struct out *o, int64_t value) {
 
 void out_micros(struct out *o, int64_t ns) {
     const uint64_t size = size_of(ns);
-    char text[32], *end = text + sizeof text - 1, *at = end - 4;
+    char text[32], *end = text + sizeof text, *at = end - 4;
     uint64_t rest = size % 1000;
     *at = '.';
     for (char *p = end; --p > at; rest /= 10) *p = (char)('0' + rest % 10);
     at = digits(at, size / 1000);
     if (ns < 0) *--at = '-';
-    /* Perfetto multiplies by 1000 and cuts off what follows the point: with one more digit, it
-     * always gets the same number again. */
-    if ((uint64_t)((double)size / 1000 * 1000) != size) *end++ = '1';
     out_bytes(o, at, (size_t)(end - at));
 }
 
@@ -94,13 +91,16 @@ tri_status out_close(struct out *o, tri_status status) {
 
 void out_json(struct out *o, const char *text, size_t bytes) {
     static const char hex[] = "0123456789abcdef";
+    size_t from = 0; /* what has not been written */
     out_text(o, "\"");
-    for (const char *s = text; s < text + bytes; s++) {
-        const unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') out_bytes(o, (char[]){'\\', *s}, 2);
-        else if (c >= 0x20 && c != 0x7f) out_bytes(o, s, 1);
-        else out_bytes(o, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+    for (size_t i = 0; i < bytes; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c >= 0x20 && c != 0x7f && c != '"' && c != '\\') continue;
+        out_bytes(o, text + from, i - from);
+        out_bytes(o, (char[]){'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]}, 6);
+        from = i + 1;
     }
+    out_bytes(o, text + from, bytes - from);
     out_text(o, "\"");
 }
 

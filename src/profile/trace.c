@@ -99,10 +99,7 @@ static void describe_item(struct out *o, const struct profile_item *i) {
     text_field(o, "\"operator\":", i->operator);
     text_field(o, "\"item\":", i->name);
     text_field(o, "\"scope\":", i->scope);
-    text_field(o, "\"phase\":", i->phase);
     text_field(o, "\"why\":", i->move);
-    text_field(o, "\"in\":", i->in);
-    text_field(o, "\"out\":", i->out);
     number_field(o, "\"stage\":", i->stage, i->stage >= 0);
     number_field(o, "\"seat\":", i->seat, i->seat >= 0);
     number_field(o, "\"bytes\":", (int64_t)i->bytes, i->bytes > 0);
