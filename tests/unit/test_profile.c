@@ -15,10 +15,11 @@
 #include "unit/scratch.h"
 #include "unit/profile_made.h"
 
-/* ---- two workers, with a thread each, and a reader ---- */
+/* ---- two workers ---- */
 
 static const struct made_thread threads[] = {
-    {0, 0, SPAN_COMPUTES}, {0, 1, SPAN_READS}, {1, 0, SPAN_COMPUTES}};
+    {0, 0, SPAN_COMPUTES}, {0, 1, SPAN_READS},
+    {1, 0, SPAN_COMPUTES}, {1, 1, SPAN_COMPUTES}};
 
 static const char items[] =
     "{\"version\":1,\"rate\":{\"f32\":1e9},\"bandwidth\":1e9}\n"
@@ -71,12 +72,15 @@ static const struct made_span spans[] = {
     WAIT(2, SEATS, 1210, 1230, 3, 0),
     OP(2, 1235, 1295, 3, 2),
     SPEND(2, COMPUTE, 1230, 1300, 10),
-    LANE(2, 1015, 1300, 2),
+    LANE(2, 1010, 1300, 2),
     WAIT(2, OPENING, 1300, 1400, -1, 0),
+    /* its other thread computes during that, and moves something, in part after that */
+    OP(3, 1030, 1100, 1, 3),
+    OP(3, 1150, 1220, 3, 3),
     {.thread = -1}};
 
 static void open_made(struct profile *p) {
-    made_profile("", threads, 3, spans, items, NULL);
+    made_profile("", threads, COUNT(threads), spans, items, NULL);
     assert_int_equal(profile_read(directory, "10", p), TRI_OK);
 }
 
@@ -87,7 +91,7 @@ static void reads(void **state) {
     struct profile p;
     open_made(&p);
     assert_int_equal(p.n_hosts, 1);
-    assert_int_equal(p.n_threads, 3);
+    assert_int_equal(p.n_threads, 4);
     assert_int_equal(p.spans, COUNT(spans) - 1);
     assert_int_equal(p.lost + p.cut + p.damaged, 0);
     assert_int_equal(p.begin, 1000);
@@ -107,7 +111,7 @@ static void reads(void **state) {
     assert_int_equal(h->step[0].next, 1315);
     assert_int_equal(h->step[1].next, 1400);
     assert_int_equal(profile_thread_at(&p, 0, 1, 0)->pid, 1001);
-    assert_null(profile_thread_at(&p, 0, 1, 1));
+    assert_null(profile_thread_at(&p, 0, 1, 2));
     profile_free(&p);
 }
 
@@ -115,7 +119,7 @@ static void reads(void **state) {
 static void cut_items(void **state) {
     (void)state;
     struct profile p;
-    made_profile("", threads, 3, spans, NULL, NULL);
+    made_profile("", threads, COUNT(threads), spans, NULL, NULL);
     for (size_t i = 0; i < sizeof items; i++) {
         FILE *f = fopen(at("profile/10/items.jsonl"), "wb");
         assert_non_null(f);
@@ -136,7 +140,7 @@ static void cut_items(void **state) {
 static void damaged_items(void **state) {
     (void)state;
     struct profile p;
-    made_profile("", threads, 3, spans, "{\"operator\":\"a\"}\nno item\n{\"operator\":\"b\"}\n[]\n",
+    made_profile("", threads, COUNT(threads), spans, "{\"operator\":\"a\"}\nno item\n{\"operator\":\"b\"}\n[]\n",
                  NULL);
     assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
     assert_int_equal(p.host[0].n_items, 4);
@@ -152,7 +156,7 @@ static void mistakes(void **state) {
     assert_int_equal(profile_read(directory, NULL, &p), TRI_USAGE);
     assert_message("it has no profile; train with --profile steps=10..20");
     profile_free(&p);
-    made_profile("", threads, 3, spans, "{\"version\":2}\n", NULL);
+    made_profile("", threads, COUNT(threads), spans, "{\"version\":2}\n", NULL);
     assert_int_equal(profile_read(directory, NULL, &p), TRI_FAILED);
     assert_message("items.jsonl: its format is version 2; this program reads version 1");
     profile_free(&p);
@@ -247,8 +251,9 @@ static void draws(void **state) {
                 "  scope|b 320-330\n"
                 "    operator|?\xc3\xa4\x07\" 320-330\n");
     check_track(trace, "thread 0", 1,
-                "wait-opening|waits for opening 0-15\n"
-                "lane|lane 2 15-300\n"
+                "wait-opening|waits for opening 0-10\n"
+                "lane|lane 2 10-300\n"
+                "  wait-opening|waits for opening 10-15\n"
                 "  scope|a 20-200\n"
                 "    scope|0 20-200\n"
                 "      operator|conv2d+relu 20-200\n"
@@ -311,24 +316,25 @@ static void tables(void **state) {
         "ops.csv",
         "level,operator,unit,name,scope,phase,host,stage,leg,seat,size,calls,seconds,share,gflops,"
         "gbytes,roofline,in,out\n"
-        "kind,conv2d,,,,,,,,,,3,0.000000240,0.648649,0.25,0.125,0.25,,\n"
-        "kind,all_gather,,,,,,,,,,2,0.000000070,0.189189,,1.42857,1.42857,,\n"
-        "kind,matmul,,,,,,,,,,2,0.000000040,0.108108,,0.75,0.75,,\n"
-        "kind,\"?\xc3\xa4 \"\"\",,,,,,,,,,1,0.000000010,0.027027,,,,,\n"
-        "kind,add,,,,,,,,,,1,0.000000010,0.027027,,8,8,,\n"
-        "instance,conv2d,conv2d+relu,a.conv,a/0,lane,,0,,,,3,0.000000240,0.648649,0.25,0.125,0.25,"
+        "kind,conv2d,,,,,,,,,,3,0.000000240,0.470588,0.25,0.125,0.25,,\n"
+        "kind,all_gather,,,,,,,,,,3,0.000000140,0.27451,,1.07143,1.07143,,\n"
+        "kind,matmul,,,,,,,,,,3,0.000000110,0.215686,,0.545455,0.545455,,\n"
+        "kind,\"?\xc3\xa4 \"\"\",,,,,,,,,,1,0.000000010,0.0196078,,,,,\n"
+        "kind,add,,,,,,,,,,1,0.000000010,0.0196078,,8,8,,\n"
+        "instance,conv2d,conv2d+relu,a.conv,a/0,lane,,0,,,,3,0.000000240,0.470588,0.25,0.125,0.25,"
         "f32[2] f32[3],f32[4]\n"
-        "instance,all_gather,all_gather,gather,,lane,,,,,,2,0.000000070,0.189189,,1.42857,1.42857,,"
+        "instance,all_gather,all_gather,gather,,lane,,,,,,3,0.000000140,0.27451,,1.07143,1.07143,,"
         "\n"
-        "instance,matmul,matmul,a.dense,a/1,lane,,,,,,1,0.000000020,0.0540541,,1.5,1.5,,\n"
-        "instance,matmul,matmul,\"b, \"\"c\"\"\",b,lane,,,,,,1,0.000000020,0.0540541,,,,,\n"
-        "instance,\"?\xc3\xa4 \"\"\",\"?\xc3\xa4 \"\"\",???,b,,,,,,,1,0.000000010,0.027027,,,,,\n"
-        "instance,add,add,sums,,sum,,,,,,1,0.000000010,0.027027,,8,8,,\n");
+        "instance,matmul,matmul,a.dense,a/1,lane,,,,,,2,0.000000090,0.176471,,0.666667,0.666667,,"
+        "\n"
+        "instance,matmul,matmul,\"b, \"\"c\"\"\",b,lane,,,,,,1,0.000000020,0.0392157,,,,,\n"
+        "instance,\"?\xc3\xa4 \"\"\",\"?\xc3\xa4 \"\"\",???,b,,,,,,,1,0.000000010,0.0196078,,,,,\n"
+        "instance,add,add,sums,,sum,,,,,,1,0.000000010,0.0196078,,8,8,,\n");
     check_table("comm.csv",
                 "kind,operator,name,scope,host,why,in,out,bucket,times,bytes,seconds,rate,exposed,"
                 "waited,most\n"
-                "move,all_gather,gather,,,rows are split,,,,2,100,0.000000070,1.42857e+09,"
-                "0.000000070,0.000000020,1\n"
+                "move,all_gather,gather,,,rows are split,,,,3,150,0.000000140,1.07143e+09,"
+                "0.000000090,0.000000020,1\n"
                 "sum,add,sums,,,,,,3,1,80,0.000000010,8e+09,0.000000010,0.000000125,0\n");
     check_table("memory.csv", "step,host,worker,seconds,lane,live,name,scope\n"
                               "10,,0,0.000000020,0,64,a.conv,a/0\n"
@@ -361,7 +367,7 @@ static void adds_up(void **state) {
             if (cases[i].place == place)
                 assert_int_equal(sum[cases[i].step * SPENTS + (int)cases[i].on], cases[i].time);
         for (int i = 0; i < 2; i++) assert_int_equal(all[i], whole[i]);
-        assert_int_equal(tables_threads(&p, 0, place), 1);
+        assert_int_equal(tables_threads(&p, 0, place), 1 + place);
         free(sum);
     }
     profile_free(&p);
