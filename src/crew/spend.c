@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/base.h"
+#include "crew/ring.h"
 
 const struct spent_row spent_rows[SPENTS] = {
 #define ROW(name, text, group, what) {text, SPENT_##group, what},
@@ -11,7 +12,9 @@ const struct spent_row spent_rows[SPENTS] = {
 };
 
 /* Found without a call: the library is loaded at the start. */
-static _Thread_local struct spending *mine __attribute__((tls_model("initial-exec")));
+static _Thread_local struct spender *mine __attribute__((tls_model("initial-exec")));
+
+atomic_bool spend_records;
 
 static int64_t get(const _Atomic int64_t *from) {
     return atomic_load_explicit(from, memory_order_relaxed);
@@ -27,43 +30,79 @@ static int64_t sum_of(const struct spending *s) {
     return sum;
 }
 
-void spend_into(struct spending *s, enum spent on) {
+void spend_into(struct spender *s, enum spent on) {
     const int64_t now = base_now();
-    if (mine) spending_end(mine, now);
+    if (mine) spending_end(mine->to, now);
     mine = s;
     if (!s) return;
-    set(&s->born, now - sum_of(s));
-    atomic_store(&s->on, (int)on);
-    atomic_store(&s->since, now);
+    s->mark = now;
+    set(&s->to->born, now - sum_of(s->to));
+    atomic_store(&s->to->on, (int)on);
+    atomic_store(&s->to->since, now);
 }
 
 bool spend_counts(void) { return mine; }
 
 void spend_pause(void) { mine = NULL; }
 
-void spend_resume(struct spending *s, const int64_t time[SPENTS], int64_t now) {
-    int64_t left = now - get(&s->since);
+void spend_resume(struct spender *s, const int64_t time[SPENTS], int64_t now) {
+    struct spending *to = s->to;
+    int64_t left = now - get(&to->since);
     for (int i = 0; i < SPENTS; i++) {
-        set(&s->time[i], get(&s->time[i]) + time[i]);
+        set(&to->time[i], get(&to->time[i]) + time[i]);
         left -= time[i];
     }
-    set(&s->time[SPENT_UNKNOWN], get(&s->time[SPENT_UNKNOWN]) + left);
-    set(&s->since, now);
+    set(&to->time[SPENT_UNKNOWN], get(&to->time[SPENT_UNKNOWN]) + left);
+    set(&to->since, now);
+    s->mark = now;
     mine = s;
 }
 
 enum spent spent_now(void) {
-    return mine ? (enum spent)atomic_load_explicit(&mine->on, memory_order_relaxed)
+    return mine ? (enum spent)atomic_load_explicit(&mine->to->on, memory_order_relaxed)
                 : SPENT_COMPUTE;
+}
+
+/* ---- spans ---- */
+
+struct spender *spend_recorder(void) {
+    return spend_is_recorded() && mine && mine->ring ? mine : NULL;
+}
+
+static void put(const struct spender *s, struct span is) {
+    is.step = s->step;
+    is.lane = s->lane;
+    is.leg = s->leg;
+    ring_put(s->ring, &is);
+}
+
+void spend_operator(int item, bool first) {
+    struct spender *s = mine;
+    const int64_t now = base_now();
+    put(s, (struct span){.begin = s->mark, .end = now, .item = item, .kind = SPAN_OPERATOR,
+                         .whom = first ? 0 : SPAN_NOBODY});
+    s->mark = now;
+}
+
+void spend_around(int kind, int64_t begin, int64_t end) {
+    if (mine && mine->ring)
+        put(mine, (struct span){.begin = begin, .end = end, .item = -1, .kind = (uint8_t)kind,
+                                .whom = SPAN_NOBODY});
 }
 
 enum spent spend_at(enum spent on, int64_t now) {
     if (!mine) return SPENT_COMPUTE;
-    const int was = atomic_load_explicit(&mine->on, memory_order_relaxed);
+    struct spending *to = mine->to;
+    const int was = atomic_load_explicit(&to->on, memory_order_relaxed);
+    const int64_t since = get(&to->since);
     if (was == (int)on) return on;
-    set(&mine->time[was], get(&mine->time[was]) + now - get(&mine->since));
-    atomic_store_explicit(&mine->on, (int)on, memory_order_relaxed);
-    atomic_store_explicit(&mine->since, now, memory_order_release);
+    set(&to->time[was], get(&to->time[was]) + now - since);
+    atomic_store_explicit(&to->on, (int)on, memory_order_relaxed);
+    atomic_store_explicit(&to->since, now, memory_order_release);
+    mine->mark = now;
+    if (spend_is_recorded() && mine->ring)
+        put(mine, (struct span){.begin = since, .end = now, .item = mine->item,
+                                .kind = (uint8_t)was, .whom = mine->whom});
     return (enum spent)was;
 }
 

@@ -49,6 +49,8 @@ enum spent_group {
     X(WAIT_HOSTS, "hosts", WAITS, "waits for other hosts") \
     X(WAIT_PAUSE, "pause", WAITS, "waits until a paused run goes on")
 
+struct ring;
+
 enum spent {
 #define SPENT(name, text, group, what) SPENT_##name,
     EVERY_SPENT(SPENT)
@@ -71,20 +73,46 @@ struct spending {
     _Atomic int64_t time[SPENTS];
 };
 
+/* A thread's own part. Whoever makes it sets `to`, and the ring while the thread records nothing. */
+struct spender {
+    struct spending *to;
+    struct ring *ring;  /* for spans (crew/ring.h); null: none */
+    int64_t mark;       /* end of its last span, or of the last thing it was at */
+    uint32_t step;      /* what its spans say of what it does: */
+    int32_t item;
+    int16_t lane;
+    uint16_t whom;
+    int8_t leg;
+};
+
 /* From now on the calling thread's time is counted there. Null: nowhere. */
-void spend_into(struct spending *s, enum spent on);
+void spend_into(struct spender *s, enum spent on);
 /* Whether the calling thread's time is counted. */
 bool spend_counts(void);
 /* The calling thread's time is not counted until it is resumed: then the time in between is added
  * as `time` says, and what is left of it to UNKNOWN. */
 void spend_pause(void);
-void spend_resume(struct spending *s, const int64_t time[SPENTS], int64_t now);
+void spend_resume(struct spender *s, const int64_t time[SPENTS], int64_t now);
 /* The calling thread goes on to something else. Returns what it was at. */
 enum spent spend(enum spent on);
 /* The same at this time of base_now. */
 enum spent spend_at(enum spent on, int64_t now);
 /* What the calling thread is at. */
 enum spent spent_now(void);
+
+/* Spans are recorded while this is set: by the thread that opens steps in this process, between two
+ * of them. */
+extern atomic_bool spend_records;
+static inline bool spend_is_recorded(void) {
+    return atomic_load_explicit(&spend_records, memory_order_relaxed);
+}
+/* The calling thread, if it records; else null. */
+struct spender *spend_recorder(void);
+/* Puts a span of the calling thread into its ring, from its mark up to now, which is the next
+ * mark. */
+void spend_operator(int item, bool first);
+/* A span around others. */
+void spend_around(int kind, int64_t begin, int64_t end);
 
 /* The thread is gone. Its time up to now is added to what it was at. */
 void spending_end(struct spending *s, int64_t now);

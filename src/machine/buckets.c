@@ -6,14 +6,14 @@
 
 /* ---- when results are touched ---- */
 
-static void touch(struct span *s, size_t item) {
+static void touch(struct touched *s, size_t item) {
     if (item < s->first) s->first = item;
     if (item > s->last) s->last = item;
 }
 
-struct span *buckets_spans(const struct program *lane) {
-    struct span *by_root = calloc((size_t)lane->g->n_tensors + 1, sizeof *by_root);
-    struct span *s = calloc((size_t)lane->n_result + 1, sizeof *s);
+struct touched *buckets_spans(const struct program *lane) {
+    struct touched *by_root = calloc((size_t)lane->g->n_tensors + 1, sizeof *by_root);
+    struct touched *s = calloc((size_t)lane->n_result + 1, sizeof *s);
     const int *root = lane->memory.root;
     for (int i = 0; by_root && i < lane->g->n_tensors; i++) by_root[i].first = lane->n_items;
     for (size_t k = 0; by_root && k < lane->n_items; k++) {
@@ -31,7 +31,7 @@ struct span *buckets_spans(const struct program *lane) {
 struct result {
     int of, own;
     size_t bytes;
-    struct span span;
+    struct touched span;
 };
 
 static int by_end(const void *a, const void *b) {
@@ -43,7 +43,7 @@ static int by_end(const void *a, const void *b) {
 
 /* The results of a leg that are summed, in the order in which they are complete; those of own
  * buckets last. Returns how many. */
-static int list(const struct program *lane, const struct span *span, const struct bucket_rule *rule,
+static int list(const struct program *lane, const struct touched *span, const struct bucket_rule *rule,
                 int leg, struct result *r) {
     int n = 0;
     for (int i = 0; i < lane->n_result; i++) {
@@ -109,7 +109,7 @@ static bool has_events(const struct buckets *b, int bucket) {
 tri_status buckets_events(const struct buckets *b, const struct program *lane,
                           struct bucket_events *out) {
     size_t n = (size_t)b->n;
-    struct span *bucket = calloc(n + 1, sizeof *bucket), *result = buckets_spans(lane);
+    struct touched *bucket = calloc(n + 1, sizeof *bucket), *result = buckets_spans(lane);
     *out = (struct bucket_events){.event = calloc(2 * n + 1, sizeof *out->event),
                                   .stop = calloc(2 * n + 1, sizeof *out->stop)};
     bool ok = bucket && result && out->event && out->stop;
@@ -188,7 +188,7 @@ static bool hand_over(const struct program *lane, int leg, int first, struct buc
 }
 
 /* All buckets, if those that are summed have at least so many bytes; how many those are. */
-static int try(const struct program *const *lane, const struct span *span,
+static int try(const struct program *const *lane, const struct touched *span,
                const struct bucket_rule *rule, size_t bytes, struct result *r, struct buckets *b) {
     static const struct leg_set nobody;
     int summed = 0;
@@ -217,7 +217,7 @@ tri_status buckets_make(const struct program *const *lane, const struct bucket_r
         for (int i = 0; i < lane[k]->n_result; i++)
             if (lane[k]->result[i].of >= b->n_of) b->n_of = lane[k]->result[i].of + 1;
     struct result *r = calloc((size_t)lane[0]->n_result + 1, sizeof *r);
-    struct span *span = buckets_spans(lane[0]);
+    struct touched *span = buckets_spans(lane[0]);
     b->of = malloc(((size_t)b->n_of + 1) * sizeof *b->of);
     size_t bytes = rule->bytes ? rule->bytes : 1;
     int summed = r && span && b->of ? 0 : -1;

@@ -60,9 +60,9 @@ void buckets_free(struct buckets *b);
 void buckets_events_free(struct bucket_events *e);
 
 /* The first and last item that touch each result, for free(); null: out of memory. */
-struct span {
+struct touched {
     size_t first, last;
 };
-struct span *buckets_spans(const struct program *lane);
+struct touched *buckets_spans(const struct program *lane);
 
 #endif

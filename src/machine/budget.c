@@ -134,7 +134,7 @@ size_t budget_peak(const struct machine *m, const tri_tensor **out, size_t most)
 
 /* How the seat's bytes change before each item. Unsigned arithmetic wraps around, so these may be
  * negative numbers. */
-static void seat_changes(const struct program *p, const int16_t *at, const struct span *span,
+static void seat_changes(const struct program *p, const int16_t *at, const struct touched *span,
                          size_t *change) {
     const struct memory_plan *plan = &p->memory;
     for (size_t i = 0; i < p->n_items; i++) {
@@ -166,7 +166,7 @@ size_t budget_seat(const struct machine *m, const int16_t *at) {
             p = machine_program(m, i);
     if (!p) return 0;
     size_t *change = calloc(p->n_items + 2, sizeof *change), live = 0, most = 0;
-    struct span *span = buckets_spans(p);
+    struct touched *span = buckets_spans(p);
     if (change && span) seat_changes(p, at, span, change);
     else most = SIZE_MAX;
     for (size_t i = 0; i < p->n_items && most != SIZE_MAX; i++) {

@@ -13,7 +13,9 @@
 
 static void attach(void *own_time, int thread) {
     struct own_time *o = own_time;
-    spend_into(&o->spending[thread], thread ? SPENT_WAIT_THREADS : SPENT_START);
+    o->spender[thread].to = &o->spending[thread];
+    o->spender[thread].lane = o->spender[thread].leg = -1;
+    spend_into(&o->spender[thread], thread ? SPENT_WAIT_THREADS : SPENT_START);
 }
 
 static void detach(void *own_time, int thread) {
@@ -24,8 +26,9 @@ static void detach(void *own_time, int thread) {
 void own_time_open(struct own_time *o, struct team *team) {
     *o = (struct own_time){.threads = team_threads(team)};
     if (spend_counts()) return; /* an earlier run's */
-    o->spending = calloc((size_t)o->threads, sizeof *o->spending);
-    if (!o->spending) return;
+    o->spender = calloc((size_t)o->threads, sizeof *o->spender + sizeof *o->spending);
+    if (!o->spender) return;
+    o->spending = (struct spending *)(o->spender + o->threads);
     team_run(team, attach, o);
     o->on = true;
 }
@@ -34,7 +37,7 @@ void own_time_close(struct own_time *o, struct team *team) {
     if (!o->spending) return;
     own_time_apart(o);
     team_run(team, detach, o);
-    free(o->spending);
+    free(o->spender);
     *o = (struct own_time){0};
 }
 
@@ -48,7 +51,7 @@ static void resume(struct own_time *o, int64_t now) {
     const int64_t expected = o->took * (o->out - o->left + 1);
     int64_t known = passed <= LONGER * expected ? passed : expected, time[SPENTS] = {0};
     for (int i = 0; o->took && i < SPENTS; i++) time[i] = part_of(known, o->share[i], o->took);
-    spend_resume(o->spending, time, now);
+    spend_resume(o->spender, time, now);
     o->on = true;
     o->left = o->out = 0;
 }

@@ -11,7 +11,8 @@
 struct team;
 
 struct own_time {
-    struct spending *spending; /* by thread of the team; null: another run has the threads */
+    struct spender *spender;   /* by thread of the team; null: another run has the threads */
+    struct spending *spending; /* the same */
     int threads;
     bool on;       /* the first thread's time is counted now, else shared out later */
     int64_t left;  /* so many steps to come are left out */

@@ -78,7 +78,8 @@ static void attach_thread(struct worker *c, int thread) {
     atomic_store(&me->shared->failed_lane, -1);
     atomic_store(&me->shared->tid, (int)syscall(SYS_gettid));
     atomic_store(&me->shared->held, 1);
-    spend_into(&me->shared->spending, thread ? SPENT_WAIT_THREADS : SPENT_START);
+    me->spender.to = &me->shared->spending;
+    spend_into(&me->spender, thread ? SPENT_WAIT_THREADS : SPENT_START);
     pthread_once(&ends_once, make_ends);
     CHECK(!pthread_setspecific(ends, me));
 }

@@ -15,6 +15,7 @@
 struct thread_context {
     struct worker *worker;
     struct crew_thread *shared;
+    struct spender spender;
     int number;      /* of the thread among the threads of all workers */
     int k;           /* which program of a lane: 0 count, 1 lane */
     int leg;         /* of the lane; 0 if it is in one piece */

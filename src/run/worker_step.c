@@ -5,6 +5,7 @@
 #include <math.h>
 #include <sys/resource.h>
 
+#include "crew/spans.h"
 #include "run/checkpointer.h"
 #include "run/diverge.h"
 #include "run/executables.h"
@@ -46,6 +47,11 @@ static void begin_activity(struct thread_context *me, const struct noted *is) {
     me->noted = *is;
     me->began = base_now();
     spend_at(spent_at(me, at), me->began);
+    me->spender.step = is->step;
+    me->spender.lane = (int16_t)is->lane;
+    me->spender.leg = (int8_t)leg;
+    me->spender.item = -1;
+    me->spender.whom = SPAN_NOBODY;
     atomic_store_explicit(&t->since, me->began, memory_order_relaxed);
     atomic_store_explicit(&t->lane, is->lane, memory_order_relaxed);
     atomic_store_explicit(&t->leg, leg, memory_order_relaxed);

@@ -37,10 +37,11 @@ static void rows_are_named(void **state) {
 
 static void every_change_adds_up(void **state) {
     struct spending s = {0};
+    struct spender me = {.to = &s};
     (void)state;
     assert_int_equal(spend(SPENT_SAVE), SPENT_COMPUTE); /* nothing is counted */
     assert_false(spend_counts());
-    spend_into(&s, SPENT_START);
+    spend_into(&me, SPENT_START);
     assert_true(spend_counts());
     int was = SPENT_START;
     for (int i = 1; i < 1000; i++) {
@@ -61,15 +62,16 @@ static void every_change_adds_up(void **state) {
 /* The time in which nobody had the place is nobody's. */
 static void a_place_is_used_again(void **state) {
     struct spending s = {0};
+    struct spender me = {.to = &s};
     int64_t time[SPENTS];
     (void)state;
-    spend_into(&s, SPENT_START);
+    spend_into(&me, SPENT_START);
     spend(SPENT_COMPUTE);
     spend_into(NULL, SPENT_UNKNOWN);
     int64_t all = spending_read(&s, base_now(), time);
     assert_int_equal(atomic_load(&s.since), 0);
     assert_int_equal(spending_read(&s, base_now() + 1000000000, time), all);
-    spend_into(&s, SPENT_START);
+    spend_into(&me, SPENT_START);
     adds_up(&s);
     assert_true(atomic_load(&s.since) - atomic_load(&s.born) == all);
     spending_end(&s, atomic_load(&s.since) + 5); /* by another, after its death */
@@ -82,7 +84,8 @@ static void a_place_is_used_again(void **state) {
 static atomic_bool ends;
 
 static void *change_always(void *arg) {
-    spend_into(arg, SPENT_START);
+    struct spender me = {.to = arg};
+    spend_into(&me, SPENT_START);
     for (int i = 0; !atomic_load(&ends); i++) spend((enum spent)(i % SPENTS));
     spend_into(NULL, SPENT_UNKNOWN);
     return NULL;
@@ -112,13 +115,14 @@ static void a_look_adds_up(void **state) {
 
 static void pauses_are_shared_out(void **state) {
     struct spending s = {0};
+    struct spender me = {.to = &s};
     (void)state;
-    spend_into(&s, SPENT_OPEN);
+    spend_into(&me, SPENT_OPEN);
     spend_pause();
     assert_int_equal(spend(SPENT_SAVE), SPENT_COMPUTE);
     const int64_t time[SPENTS] = {[SPENT_COMPUTE] = 700, [SPENT_READ] = 200};
     const int64_t before = atomic_load(&s.time[SPENT_UNKNOWN]);
-    spend_resume(&s, time, atomic_load(&s.since) + 1000);
+    spend_resume(&me, time, atomic_load(&s.since) + 1000);
     adds_up(&s);
     assert_int_equal(atomic_load(&s.time[SPENT_COMPUTE]), 700);
     assert_int_equal(atomic_load(&s.time[SPENT_READ]), 200);
