@@ -14,6 +14,7 @@
 #include "plan/rebatch.h"
 #include "plan/recompute.h"
 #include "run/open.h"
+#include "run/items.h"
 #include "run/profile.h"
 #include "run/run.h"
 
@@ -69,12 +70,16 @@ static void sum_lanes(const struct compilation *c, double step[MOVE_TIMES]) {
     }
 }
 
-/* Adds the seconds of a program; those of a sum of results belong to the leg that computes them. */
-static void add_times(const struct program *p, const struct tree *sums, double *seconds) {
-    for (size_t k = 0; k < p->n_items; k++) {
-        int leg = p->item[k].unit->node[0]->leg;
-        if (sums) leg = sums->buckets.leg[sums->bucket_of[k]];
-        seconds[leg] += p->times[k].seconds;
+/* Adds the seconds of a lane's items; those of a sum of results belong to the leg that computes
+ * them. */
+static void add_times(const tri_run *run, double *seconds) {
+    const struct compilation *c = &run->machine->compilation;
+    struct item_at at;
+    for (int k = 0; items_find(run, k, &at); k++) {
+        int leg = at.p->item[at.i].unit->node[0]->leg;
+        if (at.sums) leg = at.sums->buckets.leg[at.sums->bucket_of[at.i]];
+        if (at.sums == &run->machine->tree[1] || at.p->g == c->lane[0] || at.p->g == c->lane[1])
+            seconds[leg] += profile_seconds(run, k);
     }
 }
 
@@ -82,14 +87,12 @@ static void add_times(const struct program *p, const struct tree *sums, double *
 static tri_status measure(tri_run *run, double *cost) {
     enum { TIMED = 3 };
     struct machine *m = run->machine;
-    tri_status status = tri_step(run) ? profile_begin(m) : base_last();
-    for (int i = 0; i < TIMED && !status; i++)
+    tri_status status = tri_step(run) ? profile_begin(run) : base_last();
+    for (int i = 0; i < TIMED && !status; i++) {
         if (!tri_step(run)) status = base_last();
-    for (int i = 0; i < m->n_threads && !status; i++)
-        for (int size = 0; size < m->compilation.n_sizes; size++)
-            add_times(&m->thread[i].lane[size], NULL, cost);
-    for (int i = 0; i < m->tree[1].threads && !status; i++)
-        add_times(&m->tree[1].merge[i], &m->tree[1], cost);
+        profile_add(run);
+    }
+    if (!status) add_times(run, cost);
     for (int leg = 0; leg < LEGS_MOST; leg++) cost[leg] /= TIMED * (double)m->lanes;
     return status;
 }

@@ -55,4 +55,13 @@ static inline void ring_put(struct ring *r, const struct span *s) {
     atomic_store_explicit(&r->head, head + 1, memory_order_release);
 }
 
+/* False: it is empty. For the one thread that takes out. */
+static inline bool ring_take(struct ring *r, struct span *out) {
+    const uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    if (atomic_load_explicit(&r->head, memory_order_acquire) == tail) return false;
+    *out = r->span[tail & (r->capacity - 1)];
+    atomic_store_explicit(&r->tail, tail + 1, memory_order_release);
+    return true;
+}
+
 #endif

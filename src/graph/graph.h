@@ -216,6 +216,8 @@ struct tri_graph {
     tri_tensor *scaled;   /* by tri_scale_loss; null: no loss was scaled */
     int legs;             /* that a lane is cut into; 0: it is not cut */
     int handed;           /* with legs: outputs from this number on go from leg to leg */
+    int first_item;       /* 1 + the number of its first unit among those of a run, or 0; see
+                           * run/items.h */
     bool in_place;        /* a result may take over memory of an input that is not needed later */
     struct text scope; /* "layer1.0" */
     const char *file;  /* recorded in new nodes; null: the file that tri_here recorded */

@@ -367,17 +367,10 @@ void program_free(struct program *p) {
     free(p->slot);
     free(p->first_slot);
     free(p->faults);
-    free(p->times);
     *p = (struct program){0};
 }
 
 /* ---- running ---- */
-
-static void note_time(const struct program *p, size_t i, int thread, bool call, double begin) {
-    struct program_time *t = &p->times[(size_t)thread * p->n_items + i];
-    t->seconds += base_seconds() - begin;
-    t->calls += call;
-}
 
 /* Adds the sample, or else the element, to a fault that names a tensor. */
 static void locate(struct tri_fault *fault, const struct program_step *step) {
@@ -399,13 +392,13 @@ static void run_item(const struct program *p, size_t i, int thread, int64_t firs
     k->call.first = item->sample_elements * step->sample;
     k->call.sample = step->sample;
     k->call.fault = fault;
-    double begin = p->times ? base_seconds() : 0;
     for (int64_t part = first_part; part < end_part && !fault->failed; part++) {
         k->call.part = part;
         k->kernel.run(&k->call);
     }
     if (fault->failed) locate(fault, step);
-    if (p->times) note_time(p, i, thread, !first_part, begin);
+    if (spend_is_recorded() && p->g->first_item && spend_recorder())
+        spend_operator(p->g->first_item - 1 + (int)i, !first_part);
 }
 
 /* Waits until the device has finished this thread's work: others may then read the results. */

@@ -28,12 +28,6 @@ struct program_item {
     struct program_kernel *by_thread;
 };
 
-/* How long one thread spent in an item. */
-struct program_time {
-    double seconds;
-    int64_t calls; /* calls that ran part 0 */
-};
-
 /* A thread's failure, and the item that caused it. */
 struct program_fault {
     size_t item;
@@ -83,7 +77,6 @@ struct program {
     void *stop_arg;
     size_t gate; /* items from this one on write to the store */
     struct program_fault *faults; /* by thread */
-    struct program_time *times;   /* by thread, then item; null: not measured */
     void *blocks[2];              /* kernels and pointers of all items */
     uint16_t *member;             /* the lists of all items */
     struct program_port *given, *result, *input; /* one block */

@@ -59,7 +59,7 @@ static void add_time(struct text *t) {
     text_add(t, "{\"time\":\"%s.%03ldZ\"", day, now.tv_nsec / 1000000);
 }
 
-static void add_text(struct text *t, const char *value) {
+void log_quote(struct text *t, const char *value) {
     json_t *j = json_stringn_nocheck(value, strlen(value));
     char *quoted = j ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
     text_add(t, "%s", quoted ? quoted : "null");
@@ -74,7 +74,7 @@ static const char *add_field(struct text *t, const char *f, va_list *arg) {
     f += name + 1;
     const char *end = f + strcspn(f, " ");
     if (end[-1] == 's')
-        add_text(t, va_arg(*arg, const char *));
+        log_quote(t, va_arg(*arg, const char *));
     else if (end[-1] == 'g') {
         double x = va_arg(*arg, double);
         text_add(t, isfinite(x) ? "%.6g" : "null", x);

@@ -27,6 +27,8 @@ enum log_level { LOG_INFO, LOG_WARNING, LOG_ERROR };
 tri_status log_open(struct log *l, const char *path, int64_t budget);
 void log_close(struct log *l);
 
+/* Adds the text as a JSON string. */
+void log_quote(struct text *t, const char *value);
 /* fields: "worker=%d step=%lld text=%s": a name, "=", and one conversion each, separated by single
  * spaces: d, lld, llu, g, or s, which is quoted. */
 void log_event(struct log *l, enum log_level level, const char *event, const char *fields, ...)

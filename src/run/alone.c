@@ -19,6 +19,7 @@
 #include "run/follow.h"
 #include "run/loader.h"
 #include "run/policy.h"
+#include "run/profile.h"
 #include "run/record.h"
 
 #define PATIENCE 3000000000 /* ns to wait for samples after the run was asked to end */
@@ -163,7 +164,10 @@ static bool no(const tri_run *run) { (void)run; return false; }
 static bool finish(tri_run *run) { (void)run; return true; }
 static void leave(tri_run *run, tri_status status) { (void)run, (void)status; }
 static void nothing(tri_run *run) { (void)run; }
-static void release(tri_run *run) { own_time_close(&run->own_time, run->team); }
+static void release(tri_run *run) {
+    profile_end(run);
+    own_time_close(&run->own_time, run->team);
+}
 static bool is_whole(const tri_run *run) { return !run->machine->updating; }
 
 static bool gives_up(tri_run *run) {

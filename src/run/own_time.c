@@ -66,7 +66,8 @@ static void end_step(struct own_time *o, int64_t now) {
     o->took = now - o->began;
     for (int i = 0; i < SPENTS; i++)
         o->share[i] = atomic_load(&o->spending->time[i]) - o->before[i];
-    const int64_t some = o->took < SHORT ? APART / (o->took + 1) : 0, most = 4 * o->each + 3;
+    const bool all = spend_is_recorded();
+    const int64_t some = !all && o->took < SHORT ? APART / (o->took + 1) : 0, most = 4 * o->each + 3;
     if (some) pause_until(o, some < most ? some : most);
     else o->each = 0;
 }

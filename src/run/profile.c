@@ -6,8 +6,10 @@
 
 #include "base/columns.h"
 #include "base/host.h"
+#include "crew/ring.h"
 #include "data/data.h"
 #include "machine/rate.h"
+#include "run/items.h"
 #include "run/loader.h"
 
 #define WARM_SECONDS 0.5
@@ -29,6 +31,7 @@ static bool one_step(tri_run *run, struct pace *p) {
     }
     p->second[p->n++] = took;
     p->total += took;
+    profile_add(run);
     return true;
 }
 
@@ -38,7 +41,7 @@ void pace_measure(tri_run *run, size_t steps, double seconds, bool profile, stru
         continue;
     p->n = 0;
     p->total = 0;
-    if (profile && run_fail(run, profile_begin(run->machine))) return;
+    if (profile && run_fail(run, profile_begin(run))) return;
     while (steps ? p->n < steps : p->n < LEAST_STEPS || p->total < seconds)
         if (!one_step(run, p)) break;
 }
@@ -62,7 +65,7 @@ static bool is_narrow(const tri_node *n) {
     return n->n_in && (n->in[0]->spec.type == TRI_BF16 || n->in[0]->spec.type == TRI_F16);
 }
 
-static struct work work_of(const struct program *p, size_t i) {
+struct work profile_work(const struct program *p, size_t i) {
     const struct unit *u = p->item[i].unit;
     struct work w = {0};
     for (int k = 0; k < u->n; k++) {
@@ -89,7 +92,7 @@ static void add_program(struct machine *m, const tri_graph *g, int64_t times, st
         const struct program *p = machine_program(m, i);
         if (p->g != g) continue;
         for (size_t k = 0; k < p->n_items; k++) {
-            struct work w = work_of(p, k);
+            struct work w = profile_work(p, k);
             add(to, &w, (double)times);
         }
         return;
@@ -120,32 +123,78 @@ struct profile_row {
     struct work work; /* of all calls */
 };
 
+/* What is recorded of a run. */
+struct profile_times {
+    struct ring **ring; /* by thread */
+    int threads, items;
+    struct {
+        int64_t ns, calls;
+    } *item;
+    int64_t lost;
+};
+
 struct profile {
     struct profile_row *row; /* the longest time first */
     size_t n, capacity;
     struct arena arena;
 };
 
-/* As machine_program, but the programs that sum lanes come first. Null after the last. */
-static struct program *program_at(struct machine *m, int i) {
-    for (int k = 0; k < 2; i -= m->tree[k++].threads)
-        if (i < m->tree[k].threads) return &m->tree[k].merge[i];
-    return machine_program(m, i);
-}
+#define RECORDED 65536 /* spans of a thread in a step */
 
-static bool sums_lanes(const struct machine *m, const struct program *p) {
-    return p->g && (p->g == m->tree[0].g || p->g == m->tree[1].g);
-}
-
-tri_status profile_begin(struct machine *m) {
-    for (int i = 0; program_at(m, i); i++) {
-        struct program *p = program_at(m, i);
-        if (!p->g) continue;
-        free(p->times);
-        p->times = calloc(p->n_items * (size_t)p->threads + 1, sizeof *p->times);
-        if (!p->times) return base_no_memory("the times of kernels");
+static tri_status make_times(tri_run *run, struct profile_times *t) {
+    t->threads = run->own_time.threads;
+    t->items = items_number(run);
+    t->ring = calloc((size_t)t->threads, sizeof *t->ring);
+    t->item = calloc((size_t)t->items + 1, sizeof *t->item);
+    if (!t->ring || !t->item) return base_no_memory("the times of kernels");
+    for (int i = 0; i < t->threads; i++) {
+        t->ring[i] = aligned_alloc(_Alignof(struct ring), ring_bytes(RECORDED));
+        if (!t->ring[i]) return base_no_memory("the times of kernels");
+        ring_make(t->ring[i], RECORDED);
     }
     return TRI_OK;
+}
+
+tri_status profile_begin(tri_run *run) {
+    struct own_time *o = &run->own_time;
+    if (!o->spender)
+        return base_fail(TRI_FAILED, "kernels cannot be timed beside another run of this process");
+    run->times = calloc(1, sizeof *run->times);
+    tri_status status = run->times ? make_times(run, run->times) : base_no_memory("times");
+    for (int i = 0; i < o->threads && !status; i++) o->spender[i].ring = run->times->ring[i];
+    if (!status) atomic_store(&spend_records, true);
+    return status;
+}
+
+void profile_add(tri_run *run) {
+    struct profile_times *t = run->times;
+    for (int i = 0; t && i < t->threads; i++) {
+        struct span s;
+        while (ring_take(t->ring[i], &s)) {
+            if (s.kind != SPAN_OPERATOR || s.item < 0 || s.item >= t->items) continue;
+            t->item[s.item].ns += s.end - s.begin;
+            t->item[s.item].calls += s.whom != SPAN_NOBODY;
+        }
+        t->lost = (int64_t)atomic_load(&t->ring[i]->dropped);
+    }
+}
+
+double profile_seconds(const tri_run *run, int item) {
+    return 1e-9 * (double)run->times->item[item].ns;
+}
+
+void profile_end(tri_run *run) {
+    struct profile_times *t = run->times;
+    if (!t) return;
+    atomic_store(&spend_records, false);
+    for (int i = 0; i < t->threads; i++) {
+        if (t->ring) free(t->ring[i]);
+        if (run->own_time.spender) run->own_time.spender[i].ring = NULL;
+    }
+    free(t->ring);
+    free(t->item);
+    free(t);
+    run->times = NULL;
 }
 
 static void add_spec(struct text *t, const tri_tensor *x) {
@@ -179,18 +228,17 @@ static struct profile_row *row_of(struct profile *to, const char *what) {
     return &to->row[to->n++];
 }
 
-static bool gather(struct profile *to, const struct program *p, bool by_unit, bool sums) {
-    for (size_t i = 0; i < p->n_items; i++) {
-        struct profile_row *row = row_of(to, name_of(to, p->item[i].unit, by_unit, sums));
+static bool gather(struct profile *to, const tri_run *run, bool by_unit) {
+    struct item_at at;
+    for (int k = 0; k < run->times->items && items_find(run, k, &at); k++) {
+        const int64_t calls = run->times->item[k].calls;
+        if (!calls && !run->times->item[k].ns) continue;
+        const char *name = name_of(to, at.p->item[at.i].unit, by_unit, at.sums);
+        struct profile_row *row = row_of(to, name);
         if (!row) return false;
-        int64_t calls = 0;
-        for (int t = 0; t < p->threads; t++) {
-            const struct program_time *time = &p->times[(size_t)t * p->n_items + i];
-            row->seconds += time->seconds;
-            calls += time->calls;
-        }
-        struct work w = work_of(p, i);
+        struct work w = profile_work(at.p, at.i);
         add(&row->work, &w, (double)calls);
+        row->seconds += profile_seconds(run, k);
         row->calls += calls;
     }
     return true;
@@ -202,11 +250,8 @@ static int longest_first(const void *a, const void *b) {
     return strcmp(x->what, y->what);
 }
 
-static tri_status make(struct machine *m, bool by_unit, struct profile *out) {
-    for (int i = 0; program_at(m, i); i++)
-        if (program_at(m, i)->times &&
-            !gather(out, program_at(m, i), by_unit, sums_lanes(m, program_at(m, i))))
-            return base_no_memory("the times of kernels");
+static tri_status make(const tri_run *run, bool by_unit, struct profile *out) {
+    if (!gather(out, run, by_unit)) return base_no_memory("the times of kernels");
     qsort(out->row, out->n, sizeof *out->row, longest_first);
     return TRI_OK;
 }
@@ -256,7 +301,7 @@ tri_status profile_describe(tri_run *run, bool by_unit, const struct pace *pace,
     struct profile p = {0};
     struct text cells = {0};
     tri_status status = measure_data(run, &data.seconds);
-    if (!status) status = make(run->machine, by_unit, &p);
+    if (!status) status = make(run, by_unit, &p);
     text_add(&cells, "calls\tms\t%%\tGFLOP/s\tGB/s\t%s\n", by_unit ? "node" : "operator");
     for (size_t i = 0; i < p.n && !status; i++) {
         rest.seconds -= p.row[i].seconds;

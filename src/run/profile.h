@@ -36,8 +36,15 @@ struct work profile_step(struct machine *m);
 /* How long the arithmetic would take at the highest rate of its types. */
 tri_status profile_ideal(const tri_run *run, const struct work *w, double *seconds);
 
-/* Times every kernel from now on. Call it between two steps. */
-tri_status profile_begin(struct machine *m);
+struct work profile_work(const struct program *p, size_t item); /* of one call */
+
+/* From the next step on, the kernels of a run of one process are timed. */
+tri_status profile_begin(tri_run *run);
+/* Adds up what has been recorded. Call it after each step. */
+void profile_add(tri_run *run);
+/* Of an item (run/items.h): the seconds of all threads. */
+double profile_seconds(const tri_run *run, int item);
+void profile_end(tri_run *run);
 /* What has been measured since then, in steps at this pace, as a table: of all operators, or of the
  * units that took longest. */
 tri_status profile_describe(tri_run *run, bool by_unit, const struct pace *pace, struct text *out);

@@ -56,6 +56,7 @@ struct tri_run {
     struct tri_fault fault;
     const struct executor *executor;
     struct own_time own_time; /* of a run of one process */
+    struct profile_times *times; /* of kernels; null: they are not timed */
     struct worker *worker; /* null: the run has one process */
     struct evaluation *evaluation;
     struct loader *loader;
