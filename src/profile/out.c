@@ -43,6 +43,10 @@ void out_bytes(struct out *o, const void *data, size_t bytes) {
 
 void out_text(struct out *o, const char *text) { out_bytes(o, text, strlen(text)); }
 
+void out_texts(struct out *o, const char *const text[]) {
+    for (; *text; text++) out_text(o, *text);
+}
+
 /* Of digits up to `end`; returns where they begin. */
 static char *digits(char *end, uint64_t value) {
     do *--end = (char)('0' + value % 10);

@@ -16,6 +16,9 @@ struct out {
 tri_status out_open(struct out *o, const char *folder, const char *name);
 void out_bytes(struct out *o, const void *data, size_t bytes);
 void out_text(struct out *o, const char *text);
+/* Several texts. */
+#define OUT(o, ...) out_texts(o, (const char *const[]){__VA_ARGS__, NULL})
+void out_texts(struct out *o, const char *const text[]);
 void out_integer(struct out *o, int64_t value);
 /* Nanoseconds as microseconds, exactly. */
 void out_micros(struct out *o, int64_t ns);

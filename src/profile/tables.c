@@ -44,15 +44,13 @@ static int by_call(const void *a, const void *b) {
     return (x->lane > y->lane) - (x->lane < y->lane);
 }
 
-static bool is_whole(const struct span *s) { return s->kind != SPAN_OPERATOR; }
-
 static void count_calls(struct tables_item *of, struct call *call, size_t n) {
     if (n) qsort(call, n, sizeof *call, by_call);
     for (size_t i = 0; i < n; i++)
         if (!i || by_call(&call[i - 1], &call[i])) of[call[i].item].calls++;
 }
 
-/* Waits for an item, and all else that has one. */
+/* All spans that have an item, but for waits. Returns how many calls of operators there are. */
 static size_t gather(const struct profile *p, struct tables_item *of, struct call *call) {
     size_t n = 0;
     for (int i = 0; i < p->n_threads; i++) {
@@ -60,15 +58,11 @@ static size_t gather(const struct profile *p, struct tables_item *of, struct cal
         const size_t first = tables_number(p, t->host, 0);
         for (size_t k = 0; k < t->n; k++) {
             const struct span *s = &t->span[k];
-            if (s->item < 0) continue;
+            if (s->item < 0 || profile_is_wait(s)) continue;
             const size_t item = first + (size_t)s->item;
-            if (profile_is_wait(s)) {
-                of[item].waits += s->end - s->begin;
-                continue;
-            }
             of[item].ns += s->end - s->begin;
-            if (is_whole(s)) of[item].calls++;
-            else call[n++] = (struct call){item, s->step, s->lane};
+            if (s->kind == SPAN_OPERATOR) call[n++] = (struct call){item, s->step, s->lane};
+            else of[item].calls++;
         }
     }
     return n;

@@ -38,16 +38,17 @@ struct trace {
 
 /* ---- events ---- */
 
+static void field(struct out *o, const char *name, int64_t value) {
+    out_text(o, name);
+    out_integer(o, value);
+}
+
 static void begin_event(struct trace *t, const char *phase, int pid, int tid, int64_t ts) {
-    struct out *o = t->out;
-    out_text(o, t->begun ? ",\n{\"ph\":\"" : "\n{\"ph\":\"");
-    out_text(o, phase);
-    out_text(o, "\",\"pid\":");
-    out_integer(o, pid);
-    out_text(o, ",\"tid\":");
-    out_integer(o, tid);
-    out_text(o, ",\"ts\":");
-    out_micros(o, ts - t->p->begin);
+    OUT(t->out, t->begun ? ",\n{\"ph\":\"" : "\n{\"ph\":\"", phase);
+    field(t->out, "\",\"pid\":", pid);
+    field(t->out, ",\"tid\":", tid);
+    out_text(t->out, ",\"ts\":");
+    out_micros(t->out, ts - t->p->begin);
     t->begun = true;
 }
 
@@ -55,11 +56,6 @@ static void begin_slice(struct trace *t, int pid, int tid, int64_t begin, int64_
     begin_event(t, "X", pid, tid, begin);
     out_text(t->out, ",\"dur\":");
     out_micros(t->out, end - begin);
-}
-
-static void field(struct out *o, const char *name, int64_t value) {
-    out_text(o, name);
-    out_integer(o, value);
 }
 
 /* The arguments of every slice, after others that end with a comma. */
@@ -73,9 +69,7 @@ static void end_slice(struct out *o, const struct span *s) {
 /* what: "process_name" or "thread_name" */
 static void name_track(struct trace *t, const char *what, int pid, int tid, const char *name) {
     begin_event(t, "M", pid, tid, t->p->begin);
-    out_text(t->out, ",\"name\":\"");
-    out_text(t->out, what);
-    out_text(t->out, "\",\"args\":{\"name\":");
+    OUT(t->out, ",\"name\":\"", what, "\",\"args\":{\"name\":");
     out_json(t->out, name, strlen(name));
     out_text(t->out, "}}");
 }
@@ -106,16 +100,6 @@ static void describe_item(struct out *o, const struct profile_item *i) {
     number_field(o, "\"flops\":", (int64_t)i->flops, i->flops > 0);
 }
 
-static void draw_head(struct out *o, const char *prefix, const char *category, const char *name,
-                      const char *what) {
-    out_text(o, ",\"cat\":\"");
-    out_text(o, prefix);
-    out_text(o, category);
-    out_text(o, "\",\"name\":\"");
-    out_text(o, name);
-    out_text(o, what);
-}
-
 static void draw_whom(struct out *o, const struct profile_host *h, const struct span *s) {
     if (s->whom == SPAN_NOBODY || !h->threads || !profile_is_wait(s)) return;
     number_field(o, "\"worker\":", s->whom / h->threads, true);
@@ -130,14 +114,15 @@ static void draw_slice(struct trace *t, int i, int tid, const struct span *s, in
     struct out *o = t->out;
     begin_slice(t, t->pid[i], tid, begin, end);
     if (s->kind == SPAN_OPERATOR && item) {
-        out_text(o, item->move ? ",\"cat\":\"move\",\"name\":" : ",\"cat\":\"operator\",\"name\":");
+        OUT(o, ",\"cat\":\"", item->move ? "move" : "operator", "\",\"name\":");
         out_json(o, item->unit, strlen(item->unit));
         out_text(o, ",\"args\":{");
     } else {
         const bool waits = profile_is_wait(s);
         const char *kind = s->kind < SPENTS ? spent_rows[s->kind].name
                                             : kinds[s->kind - SPAN_OPERATOR];
-        draw_head(o, waits ? "wait-" : "", kind, waits ? "waits for " : "", kind);
+        OUT(o, ",\"cat\":\"", waits ? "wait-" : "", kind, "\",\"name\":\"",
+            waits ? "waits for " : "", kind);
         if (s->kind == SPAN_LANE && s->lane >= 0) field(o, " ", s->lane);
         if (s->kind == SPAN_LANE && s->leg >= 0) field(o, ", leg ", s->leg);
         if (s->kind == SPAN_STEP) field(o, " ", s->step);
@@ -202,10 +187,7 @@ static void draw_scopes(struct trace *t, int i, const struct layer *l, int64_t e
 static void draw_end(struct trace *t, const char *phase, int pid, int tid, int64_t ts,
                      const char *what, int64_t id) {
     begin_event(t, phase, pid, tid, ts);
-    out_text(t->out, ",\"cat\":\"");
-    out_text(t->out, what);
-    out_text(t->out, "\",\"name\":\"");
-    out_text(t->out, what);
+    OUT(t->out, ",\"cat\":\"", what, "\",\"name\":\"", what);
     field(t->out, "\",\"id\":", id);
     out_text(t->out, *phase == 'f' ? ",\"bp\":\"e\"}" : "}");
 }

@@ -18,8 +18,7 @@
 /* ---- two workers ---- */
 
 static const struct made_thread threads[] = {
-    {0, 0, SPAN_COMPUTES}, {0, 1, SPAN_READS},
-    {1, 0, SPAN_COMPUTES}, {1, 1, SPAN_COMPUTES}};
+    {0, 0, SPAN_COMPUTES}, {0, 1, SPAN_READS}, {1, 0, SPAN_COMPUTES}, {1, 1, SPAN_COMPUTES}};
 
 static const char items[] =
     "{\"version\":1,\"rate\":{\"f32\":1e9},\"bandwidth\":1e9}\n"
@@ -140,8 +139,8 @@ static void cut_items(void **state) {
 static void damaged_items(void **state) {
     (void)state;
     struct profile p;
-    made_profile("", threads, COUNT(threads), spans, "{\"operator\":\"a\"}\nno item\n{\"operator\":\"b\"}\n[]\n",
-                 NULL);
+    made_profile("", threads, COUNT(threads), spans,
+                 "{\"operator\":\"a\"}\nno item\n{\"operator\":\"b\"}\n[]\n", NULL);
     assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
     assert_int_equal(p.host[0].n_items, 4);
     assert_int_equal(p.damaged, 2);
@@ -328,7 +327,8 @@ static void tables(void **state) {
         "instance,matmul,matmul,a.dense,a/1,lane,,,,,,2,0.000000090,0.176471,,0.666667,0.666667,,"
         "\n"
         "instance,matmul,matmul,\"b, \"\"c\"\"\",b,lane,,,,,,1,0.000000020,0.0392157,,,,,\n"
-        "instance,\"?\xc3\xa4 \"\"\",\"?\xc3\xa4 \"\"\",???,b,,,,,,,1,0.000000010,0.0196078,,,,,\n"
+        "instance,\"?\xc3\xa4 \"\"\",\"?\xc3\xa4 \"\"\",???,b,,,,,,,1,"
+        "0.000000010,0.0196078,,,,,\n"
         "instance,add,add,sums,,sum,,,,,,1,0.000000010,0.0196078,,8,8,,\n");
     check_table("comm.csv",
                 "kind,operator,name,scope,host,why,in,out,bucket,times,bytes,seconds,rate,exposed,"
