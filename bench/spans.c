@@ -1,72 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make bench-profile: what one span costs: reading the clock, putting the span into a ring, and
- * writing it to a file. All on one thread, so the times are those of a core. */
+ * make bench-profile: what one span costs a core: reading the clock, putting the span into a ring,
+ * and writing it to a file. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "crew/drain.h"
 
-#define ROUNDS 50
-#define SPANS (RING_SPANS / 4)
-#define TRIES 15 /* the fastest counts */
+#define ROUNDS 501 /* the median of each cost counts */
+#define SPANS 2048 /* of a round, as a small network makes them between two drainings */
 
-struct bench {
-    struct ring *ring;
-    struct drain *drain;
-    int64_t put, drained; /* nanoseconds of the fastest try */
-};
+enum cost { CLOCK, PUT, WRITE, COSTS };
 
-static void keep_least(int64_t *least, int64_t time) {
-    if (!*least || time < *least) *least = time;
+/* Nanoseconds of this thread, without those in which others had its core. */
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-static void one_try(struct bench *b) {
-    int64_t put = 0, drained = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        const int64_t begin = base_now();
-        int64_t last = begin;
-        for (int i = 0; i < SPANS; i++) {
-            const int64_t now = base_now();
-            ring_put(b->ring, &(struct span){.begin = last, .end = now, .item = i, .lane = 1,
-                                             .whom = SPAN_NOBODY, .kind = SPAN_OPERATOR});
-            last = now;
-        }
-        put += last - begin;
-        drain_once(b->drain);
-        drained += base_now() - last;
+static void one_round(struct ring *ring, struct drain *drain, double cost[COSTS]) {
+    int64_t last = 0;
+    double at[COSTS + 1] = {now()};
+    for (int i = 0; i < SPANS; i++) last = base_now();
+    at[1] = now();
+    for (int i = 0; i < SPANS; i++) {
+        const int64_t begin = last;
+        last = base_now();
+        ring_put(ring, &(struct span){.begin = begin, .end = last, .item = i, .lane = 1,
+                                      .whom = SPAN_NOBODY, .kind = SPAN_OPERATOR});
     }
-    keep_least(&b->put, put);
-    keep_least(&b->drained, drained);
+    at[2] = now();
+    drain_once(drain);
+    at[3] = now();
+    for (int i = 0; i < COSTS; i++) cost[i] = (at[i + 1] - at[i]) / SPANS;
+    cost[PUT] -= cost[CLOCK];
 }
 
-static int64_t clock_cost(void) {
-    int64_t least = 0;
-    for (int i = 0; i < TRIES; i++) {
-        const int64_t begin = base_now();
-        for (int k = 1; k < ROUNDS * SPANS; k++) base_now();
-        keep_least(&least, base_now() - begin);
-    }
-    return least;
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
 int main(void) {
+    static double round[ROUNDS][COSTS], cost[COSTS][ROUNDS];
     char directory[] = "/tmp/trireme-spans-XXXXXX", command[64];
-    struct bench b = {.ring = aligned_alloc(64, ring_bytes(RING_SPANS))};
-    const struct drain_from from = {.ring = b.ring, .capacity = RING_SPANS};
-    if (!b.ring || !mkdtemp(directory)) return 1;
-    ring_make(b.ring, RING_SPANS);
-    for (int i = 0; i < TRIES; i++) {
-        const struct drain_plan plan = {.directory = directory, .from = &from, .n = 1};
-        if (drain_open(&plan, &b.drain)) return 1;
-        one_try(&b);
-        drain_stop(b.drain);
-        drain_close(b.drain);
+    struct ring *ring = aligned_alloc(64, ring_bytes(RING_SPANS));
+    struct drain *drain;
+    const struct drain_from from = {.ring = ring, .capacity = RING_SPANS};
+    const struct drain_plan plan = {.directory = directory, .from = &from, .n = 1};
+    if (!ring || !mkdtemp(directory)) return 1;
+    ring_make(ring, RING_SPANS);
+    if (drain_open(&plan, &drain)) return 1;
+    for (int i = 0; i < ROUNDS; i++) one_round(ring, drain, round[i]);
+    drain_stop(drain);
+    drain_close(drain);
+    for (int k = 0; k < COSTS; k++) {
+        for (int i = 0; i < ROUNDS; i++) cost[k][i] = round[i][k];
+        qsort(cost[k], ROUNDS, sizeof cost[k][0], by_size);
     }
-    const double n = (double)ROUNDS * SPANS, clock = (double)clock_cost() / n,
-                 put = (double)b.put / n, drained = (double)b.drained / n;
+    const int half = ROUNDS / 2;
     printf("%.1f ns a span: %.1f to read the clock, %.1f to put it into a ring, %.1f to write it\n",
-           put + drained, clock, put - clock, drained);
+           cost[CLOCK][half] + cost[PUT][half] + cost[WRITE][half], cost[CLOCK][half],
+           cost[PUT][half], cost[WRITE][half]);
     snprintf(command, sizeof command, "rm -r %s", directory);
     return system(command) != 0;
 }
