@@ -30,7 +30,8 @@ size_t tables_number(const struct profile *p, int host, int item) {
     return n;
 }
 
-/* All calls with the same numbers are parts of one. */
+/* Of an item that several threads may compute together: all spans with the same numbers are parts
+ * of one call. Of a sum, each span is one, as a lane may bring several. */
 struct call {
     size_t item;
     uint32_t step;
@@ -50,7 +51,11 @@ static void count_calls(struct tables_item *of, struct call *call, size_t n) {
         if (!i || by_call(&call[i - 1], &call[i])) of[call[i].item].calls++;
 }
 
-/* All spans that have an item, but for waits. Returns how many calls of operators there are. */
+static bool is_shared(const struct profile_item *item) {
+    return tables_comm_of(item) != COMM_SUM && tables_comm_of(item) != COMM_TRANSFER;
+}
+
+/* All spans that have an item, but for waits. Returns how many may be parts of calls. */
 static size_t gather(const struct profile *p, struct tables_item *of, struct call *call) {
     size_t n = 0;
     for (int i = 0; i < p->n_threads; i++) {
@@ -61,7 +66,8 @@ static size_t gather(const struct profile *p, struct tables_item *of, struct cal
             if (s->item < 0 || profile_is_wait(s)) continue;
             const size_t item = first + (size_t)s->item;
             of[item].ns += s->end - s->begin;
-            if (s->kind == SPAN_OPERATOR) call[n++] = (struct call){item, s->step, s->lane};
+            if (s->kind == SPAN_OPERATOR && is_shared(&p->host[t->host].item[s->item]))
+                call[n++] = (struct call){item, s->step, s->lane};
             else of[item].calls++;
         }
     }

@@ -54,6 +54,7 @@ static const struct made_span spans[] = {
     OP(0, 1140, 1150, 3, 1),
     SPEND(0, COMPUTE, 1010, 1160, 10),
     OP(0, 1165, 1175, 4, 1),
+    OP(0, 1175, 1178, 4, 1),
     SPEND(0, SUM, 1160, 1180, 10),
     LANE(0, 1110, 1180, 1),
     WAIT(0, LANES, 1180, 1305, 4, 2),
@@ -244,6 +245,7 @@ static void draws(void **state) {
                 "  move|all_gather 140-150\n"
                 "  sum|sum 160-180\n"
                 "    operator|add 165-175\n"
+                "    operator|add 175-178\n"
                 "wait-lanes|waits for lanes 180-305\n"
                 "open|open 305-320\n"
                 "compute|compute 320-400\n"
@@ -315,27 +317,27 @@ static void tables(void **state) {
         "ops.csv",
         "level,operator,unit,name,scope,phase,host,stage,leg,seat,size,calls,seconds,share,gflops,"
         "gbytes,roofline,in,out\n"
-        "kind,conv2d,,,,,,,,,,3,0.000000240,0.470588,0.25,0.125,0.25,,\n"
-        "kind,all_gather,,,,,,,,,,3,0.000000140,0.27451,,1.07143,1.07143,,\n"
-        "kind,matmul,,,,,,,,,,3,0.000000110,0.215686,,0.545455,0.545455,,\n"
-        "kind,\"?\xc3\xa4 \"\"\",,,,,,,,,,1,0.000000010,0.0196078,,,,,\n"
-        "kind,add,,,,,,,,,,1,0.000000010,0.0196078,,8,8,,\n"
-        "instance,conv2d,conv2d+relu,a.conv,a/0,lane,,0,,,,3,0.000000240,0.470588,0.25,0.125,0.25,"
+        "kind,conv2d,,,,,,,,,,3,0.000000240,0.467836,0.25,0.125,0.25,,\n"
+        "kind,all_gather,,,,,,,,,,3,0.000000140,0.272904,,1.07143,1.07143,,\n"
+        "kind,matmul,,,,,,,,,,3,0.000000110,0.214425,,0.545455,0.545455,,\n"
+        "kind,add,,,,,,,,,,2,0.000000013,0.0253411,,12.3077,12.3077,,\n"
+        "kind,\"?\xc3\xa4 \"\"\",,,,,,,,,,1,0.000000010,0.0194932,,,,,\n"
+        "instance,conv2d,conv2d+relu,a.conv,a/0,lane,,0,,,,3,0.000000240,0.467836,0.25,0.125,0.25,"
         "f32[2] f32[3],f32[4]\n"
-        "instance,all_gather,all_gather,gather,,lane,,,,,,3,0.000000140,0.27451,,1.07143,1.07143,,"
+        "instance,all_gather,all_gather,gather,,lane,,,,,,3,0.000000140,0.272904,,1.07143,1.07143,,"
         "\n"
-        "instance,matmul,matmul,a.dense,a/1,lane,,,,,,2,0.000000090,0.176471,,0.666667,0.666667,,"
+        "instance,matmul,matmul,a.dense,a/1,lane,,,,,,2,0.000000090,0.175439,,0.666667,0.666667,,"
         "\n"
-        "instance,matmul,matmul,\"b, \"\"c\"\"\",b,lane,,,,,,1,0.000000020,0.0392157,,,,,\n"
+        "instance,matmul,matmul,\"b, \"\"c\"\"\",b,lane,,,,,,1,0.000000020,0.0389864,,,,,\n"
+        "instance,add,add,sums,,sum,,,,,,2,0.000000013,0.0253411,,12.3077,12.3077,,\n"
         "instance,\"?\xc3\xa4 \"\"\",\"?\xc3\xa4 \"\"\",???,b,,,,,,,1,"
-        "0.000000010,0.0196078,,,,,\n"
-        "instance,add,add,sums,,sum,,,,,,1,0.000000010,0.0196078,,8,8,,\n");
+        "0.000000010,0.0194932,,,,,\n");
     check_table("comm.csv",
                 "kind,operator,name,scope,host,why,in,out,bucket,times,bytes,seconds,rate,exposed,"
                 "waited,most\n"
                 "move,all_gather,gather,,,rows are split,,,,3,150,0.000000140,1.07143e+09,"
                 "0.000000090,0.000000020,1\n"
-                "sum,add,sums,,,,,,3,1,80,0.000000010,8e+09,0.000000010,0.000000125,0\n");
+                "sum,add,sums,,,,,,3,2,160,0.000000013,1.23077e+10,0.000000013,0.000000125,0\n");
     check_table("memory.csv", "step,host,worker,seconds,lane,live,name,scope\n"
                               "10,,0,0.000000020,0,64,a.conv,a/0\n"
                               "10,,0,0.000000050,0,96,a.dense,a/1\n"
