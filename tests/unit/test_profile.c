@@ -121,6 +121,7 @@ static void cut_items(void **state) {
     struct profile p;
     made_profile("", threads, COUNT(threads), spans, NULL, NULL);
     for (size_t i = 0; i < sizeof items; i++) {
+        remove(at("profile/10/items.jsonl"));
         FILE *f = fopen(at("profile/10/items.jsonl"), "wb");
         assert_non_null(f);
         assert_int_equal(fwrite(items, 1, i, f), i);

@@ -328,6 +328,7 @@ static void every_byte(void **state) {
     assert_int_equal(base_read_file(path, &data, &bytes), TRI_OK);
     assert_int_equal(bytes, 64 + 3 * (16 + 4 * 32));
     for (size_t i = 0; i < 2 * bytes; i++) {
+        remove(path); /* quicker than a file that is cut, which the disk then must have */
         FILE *f = fopen(path, "wb");
         assert_non_null(f);
         const size_t at = i % bytes;
