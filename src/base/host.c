@@ -79,19 +79,32 @@ static double kills_in(const char *directory, const char *name) {
 static double kills_v2(const char *directory) { return kills_in(directory, "memory.events"); }
 static double kills_v1(const char *directory) { return kills_in(directory, "memory.oom_control"); }
 
-/* Goes from the group up to the mount and returns the least of the numbers there, or the nearest.
+static double stat_in(const char *directory, const char *name) {
+    char path[LINE + 32];
+    snprintf(path, sizeof path, "%s/cpu.stat", directory);
+    return number_after(path, name);
+}
+
+static double periods(const char *directory) { return stat_in(directory, "nr_periods "); }
+static double stops(const char *directory) { return stat_in(directory, "nr_throttled "); }
+static double stop_v2(const char *group) { return 1e-6 * stat_in(group, "throttled_usec "); }
+static double stop_v1(const char *group) { return 1e-9 * stat_in(group, "throttled_time "); }
+
+enum which { LEAST, NEAREST, MOST };
+
+/* Goes from the group up to the mount and returns one of the numbers there; negative: none.
  * Inside a container the group's path may be that of the host and not exist here: then the mount
  * itself is the container's group. */
-static double walk(const char *mount, const char *group, group_number *number, bool nearest) {
+static double walk(const char *mount, const char *group, group_number *number, enum which which) {
     char path[LINE];
     double best = -1;
     int root = (int)strlen(mount);
     snprintf(path, sizeof path, "%s%s", mount, strcmp(group, "/") ? group : "");
     for (;;) {
         double here = number(path);
-        if (here >= 0 && (best < 0 || here < best)) best = here;
+        if (here >= 0 && (best < 0 || (which == MOST ? here > best : here < best))) best = here;
         char *slash = strrchr(path, '/');
-        if ((nearest && best >= 0) || !slash || slash - path < root) return best;
+        if ((which == NEAREST && best >= 0) || !slash || slash - path < root) return best;
         *slash = 0;
     }
 }
@@ -99,12 +112,12 @@ static double walk(const char *mount, const char *group, group_number *number, b
 static const struct group_kind {
     const char *controller; /* as in /proc/self/cgroup; "" is version 2 */
     const char *mount;
-    group_number *cpu, *memory, *kills; /* nullable */
+    group_number *cpu, *stop, *memory, *kills; /* nullable */
 } group_kinds[] = {
-    {"", "/sys/fs/cgroup", cpu_v2, memory_v2, kills_v2},
-    {"", "/sys/fs/cgroup/unified", cpu_v2, memory_v2, kills_v2},
-    {"cpu", "/sys/fs/cgroup/cpu", cpu_v1, NULL, NULL},
-    {"memory", "/sys/fs/cgroup/memory", NULL, memory_v1, kills_v1},
+    {"", "/sys/fs/cgroup", cpu_v2, stop_v2, memory_v2, kills_v2},
+    {"", "/sys/fs/cgroup/unified", cpu_v2, stop_v2, memory_v2, kills_v2},
+    {"cpu", "/sys/fs/cgroup/cpu", cpu_v1, stop_v1, NULL, NULL},
+    {"memory", "/sys/fs/cgroup/memory", NULL, NULL, memory_v1, kills_v1},
 };
 
 /* Whether a list such as "cpu,cpuacct" contains the word. */
@@ -121,12 +134,17 @@ static void apply(struct host *h, const char *root, const char *controllers, con
         char mount[LINE / 2];
         snprintf(mount, sizeof mount, "%s%s", root, k->mount);
         if (!*k->controller != !*controllers || !lists(controllers, k->controller)) continue;
-        double quota = k->cpu ? walk(mount, group, k->cpu, false) : -1;
-        double limit = k->memory ? walk(mount, group, k->memory, false) : -1;
-        double kills = k->kills ? walk(mount, group, k->kills, true) : -1;
+        double quota = k->cpu ? walk(mount, group, k->cpu, LEAST) : -1;
+        double limit = k->memory ? walk(mount, group, k->memory, LEAST) : -1;
+        double kills = k->kills ? walk(mount, group, k->kills, NEAREST) : -1;
         if (quota > 0 && (h->quota <= 0 || quota < h->quota)) h->quota = quota;
         if (limit > 0 && (!h->limit || limit < (double)h->limit)) h->limit = (int64_t)limit;
         if (kills >= 0) h->oom_kills = (int64_t)kills;
+        const double stopped = k->stop ? walk(mount, group, k->stop, MOST) : -1;
+        if (!(stopped >= h->throttled)) continue;
+        h->throttled = stopped;
+        h->periods = (int64_t)fmax(walk(mount, group, periods, MOST), 0);
+        h->throttled_periods = (int64_t)fmax(walk(mount, group, stops, MOST), 0);
     }
 }
 
@@ -207,25 +225,41 @@ double host_peak(void) {
     return kib > 0 ? 1024 * kib : 0;
 }
 
-double host_others(const char *root, int *cores) {
-    unsigned long long t[7], all = 0; /* user, nice, system, idle, waiting, interrupts: two */
+/* In a line "cpu0" of /proc/stat. */
+enum { USER, NICE, SYSTEM, IDLE, IO, INTERRUPTS, SOFT_INTERRUPTS, STOLEN, FIELDS };
+
+/* Seconds that the cores of the affinity have spent on what these fields count. */
+static double core_time(const char *root, unsigned fields, int *cores) {
+    unsigned long long t[FIELDS], all = 0;
     char path[LINE], line[LINE];
     int cpu;
     cpu_set_t set;
-    struct tms own;
     snprintf(path, sizeof path, "%s/proc/stat", root);
     FILE *f = sched_getaffinity(0, sizeof set, &set) ? NULL : fopen(path, "r");
     *cores = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2],
-                   &t[3], &t[4], &t[5], &t[6]) == 8 && line[3] != ' ' && /* "cpu  ": all */
-            cpu < CPU_SETSIZE && CPU_ISSET((size_t)cpu, &set))
-            all += t[0] + t[1] + t[2] + t[5] + t[6], ++*cores;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "cpu%d %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2],
+                   &t[3], &t[4], &t[5], &t[6], &t[7]) != 9 || line[3] == ' ' || /* "cpu  ": all */
+            cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &set))
+            continue;
+        for (unsigned i = 0; i < FIELDS; i++) all += fields >> i & 1 ? t[i] : 0;
+        ++*cores;
+    }
     if (f) fclose(f);
-    if (!all || times(&own) == (clock_t)-1) return 0;
-    double ticks = (double)(own.tms_utime + own.tms_stime + own.tms_cutime + own.tms_cstime);
-    return ((double)all - ticks) / (double)sysconf(_SC_CLK_TCK);
+    return (double)all / (double)sysconf(_SC_CLK_TCK);
 }
+
+double host_others(const char *root, int *cores) {
+    static const unsigned runs = 1 << USER | 1 << NICE | 1 << SYSTEM | 1 << INTERRUPTS |
+                                 1 << SOFT_INTERRUPTS;
+    const double all = core_time(root, runs, cores);
+    struct tms own;
+    if (!(all > 0) || times(&own) == (clock_t)-1) return 0;
+    double ticks = (double)(own.tms_utime + own.tms_stime + own.tms_cutime + own.tms_cstime);
+    return all - ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+double host_stolen(const char *root, int *cores) { return core_time(root, 1 << STOLEN, cores); }
 
 char host_thread(int tid, int *processor) {
     char path[64], line[LINE], state = 0;

@@ -15,6 +15,10 @@ struct host {
      * unknown */
     int64_t oom_kills;
     int64_t shared; /* size of /dev/shm; -1: there is none */
+    /* Of the group whose quota stops its processes most: the periods so far; those in which it has
+     * stopped them, and for how many seconds, summed over cores. 0 without a quota. */
+    int64_t periods, throttled_periods;
+    double throttled;
 };
 
 /* Limits are the least of the process's control group and its parents, version 1 or 2. root: the
@@ -30,6 +34,8 @@ double host_peak(void);
  * its affinity, of which there are *cores; the difference of two calls counts. 0: unknown. root: as
  * above. */
 double host_others(const char *root, int *cores);
+/* Seconds in which a hypervisor gave these cores to others, summed; *cores, root: as above. */
+double host_stolen(const char *root, int *cores);
 /* The kernel's letter for the state of a process or thread, 'T': it is stopped, 0: there is none.
  * *processor: where it has run last; -1: unknown. */
 char host_thread(int tid, int *processor);

@@ -11,13 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/nearest.h"
 #include "base/host.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/options.h"
+#include "unit/false_root.h"
 
 static void near_names(void **state) {
     (void)state;
@@ -317,35 +317,6 @@ static void help(void **state) {
 
 /* ---- limits of the machine ---- */
 
-static char root[64];
-
-static void put(const char *path, const char *text) {
-    char full[256];
-    snprintf(full, sizeof full, "%s%s", root, path);
-    for (char *p = full + strlen(root) + 1; (p = strchr(p, '/')); p++) {
-        *p = 0;
-        mkdir(full, 0777);
-        *p = '/';
-    }
-    FILE *f = fopen(full, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
-
-static int make_root(void **state) {
-    (void)state;
-    strcpy(root, "/tmp/trireme-host-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
-}
-
 static void host_v2(void **state) {
     (void)state;
     struct host h;
@@ -358,7 +329,14 @@ static void host_v2(void **state) {
     put("/sys/fs/cgroup/user/job/memory.events", "low 0\noom 9\noom_kill 3\noom_group_kill 0\n");
     put("/sys/fs/cgroup/user/memory.events", "oom_kill 2\n");
     put("/proc/vmstat", "nr_free_pages 1\noom_kill 7\n");
+    put("/sys/fs/cgroup/user/job/cpu.stat", "usage_usec 9\nnr_periods 7\nnr_throttled 0\n"
+        "throttled_usec 0\n");
+    put("/sys/fs/cgroup/user/cpu.stat", "nr_periods 50\nnr_throttled 20\n"
+        "throttled_usec 1500000\nnr_bursts 0\n");
     host_read(root, &h);
+    assert_int_equal(h.periods, 50);
+    assert_int_equal(h.throttled_periods, 20);
+    assert_true(h.throttled == 1.5);
     assert_int_equal(h.oom_kills, 3);
     assert_true(h.quota == 1.5);
     assert_int_equal(h.limit, 1000000);
@@ -378,13 +356,14 @@ static void other_processes(void **state) {
     while (!CPU_ISSET((size_t)mine, &set)) mine++;
     for (int round = 0; round < 2; round++, then = now, now = host_others(root, &n)) {
         /* The total begins with a number that looks like that of a core of this process. */
-        snprintf(stat, sizeof stat, "cpu  %d %d 0 0 0 0 0 0 0\ncpu%d 100000 0 %d 7 %d 0 0 0\n",
-                 mine, 900000 * round, mine, 2000 * round, 5000 * round);
+        snprintf(stat, sizeof stat, "cpu  %d %d 0 0 0 0 0 0 0\ncpu%d 100000 0 %d 7 %d 0 0 %d\n",
+                 mine, 900000 * round, mine, 2000 * round, 5000 * round, 300 * round);
         put("/proc/stat", stat);
     }
     assert_int_equal(n, 1);
     double seconds = 2000.0 / (double)sysconf(_SC_CLK_TCK);
     assert_true(now - then > seconds - 0.5 && now - then <= seconds);
+    assert_true(host_stolen(root, &n) == 300.0 / (double)sysconf(_SC_CLK_TCK));
 }
 
 static void host_v1(void **state) {
@@ -393,12 +372,16 @@ static void host_v1(void **state) {
     put("/proc/self/cgroup", "5:memory:/docker/1\n4:cpu,cpuacct:/docker/1\n0::/\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n");
     put("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 9\nnr_throttled 3\n"
+        "throttled_time 2000000000\n");
     put("/sys/fs/cgroup/memory/docker/1/memory.limit_in_bytes", "4096\n");
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("/sys/fs/cgroup/memory/docker/1/memory.oom_control",
         "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n");
     host_read(root, &h);
     assert_int_equal(h.oom_kills, 5);
+    assert_int_equal(h.throttled_periods, 3);
+    assert_true(h.periods == 9 && h.throttled == 2);
     assert_true(h.quota == 0.5);
     assert_int_equal(h.limit, 4096);
 }
