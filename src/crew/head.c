@@ -72,6 +72,22 @@ bool crew_begun(const struct crew_head *h) {
     return atomic_load(&h->course.opened) > atomic_load(&h->course.base);
 }
 
+#define STEP_BITS 24 /* of the step's number, below the time */
+
+void crew_note_slow(struct crew_course *c, uint64_t step, int64_t took) {
+    const uint64_t most = (uint64_t)1 << (64 - STEP_BITS);
+    const uint64_t us = took < 1000 ? 1 : (uint64_t)took / 1000;
+    const uint64_t is = (us < most ? us : most - 1) << STEP_BITS | step % (1 << STEP_BITS);
+    uint64_t was = atomic_load_explicit(&c->slowest, memory_order_relaxed);
+    while (is > was && !atomic_compare_exchange_weak(&c->slowest, &was, is)) continue;
+}
+
+int64_t crew_take_slowest(struct crew_course *c, uint64_t *step) {
+    const uint64_t is = atomic_exchange(&c->slowest, 0), opened = atomic_load(&c->opened);
+    *step = is ? opened - (opened - is) % (1 << STEP_BITS) : 0; /* the last step with these bits */
+    return (int64_t)(is >> STEP_BITS) * 1000;
+}
+
 void crew_notify(struct crew_head *h) { wait_wake(&h->event); }
 
 void crew_notify_end(struct crew_head *h) {

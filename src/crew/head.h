@@ -260,6 +260,9 @@ struct crew_course {
     _Atomic uint64_t reached;     /* the first step with until_loss; committer */
     _Atomic int64_t reached_at;   /* in nanoseconds of CLOCK_MONOTONIC; committer */
     _Atomic int64_t committed_at; /* when the last step was done; committer */
+    _Atomic int64_t opened_at;    /* when the current step was opened */
+    /* The slowest step since the meter took it away, which writes 0. Microseconds and the step. */
+    _Atomic uint64_t slowest;
     _Atomic int64_t began;        /* when the first step began */
     _Atomic uint64_t evaluated;   /* step after which an evaluation now runs; 0: none */
     struct policy_state policy_state[2]; /* the last one is at n_policy_states % 2 */
@@ -349,6 +352,11 @@ const char *crew_name_leg(const struct crew_head *h, const struct crew_thread *t
 
 /* Whether a step has been opened since the run began. */
 bool crew_begun(const struct crew_head *h);
+
+/* A step that has taken so long, in nanoseconds; the committer. */
+void crew_note_slow(struct crew_course *c, uint64_t step, int64_t took);
+/* Takes the slowest step away. Returns the time that it took, to 1 us; 0: there is none. */
+int64_t crew_take_slowest(struct crew_course *c, uint64_t *step);
 
 /* Wakes all threads that wait for a change of the head. */
 void crew_notify(struct crew_head *h);

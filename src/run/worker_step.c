@@ -114,10 +114,13 @@ void worker_fail_step(const struct worker *c, const char *text) {
 /* ---- a step ---- */
 
 static void commit_step(struct worker *c) {
+    struct crew_course *course = &c->head->course;
     uint64_t before = c->step - 1;
-    if (atomic_load(&c->head->course.ending)) return;
-    atomic_store(&c->head->course.committed_at, base_now());
-    if (!atomic_compare_exchange_strong(&c->head->course.committed, &before, c->step)) return;
+    if (atomic_load(&course->ending)) return;
+    const int64_t now = base_now(), opened_at = atomic_load(&course->opened_at);
+    atomic_store(&course->committed_at, now);
+    if (!atomic_compare_exchange_strong(&course->committed, &before, c->step)) return;
+    crew_note_slow(course, c->step, now - opened_at);
     crew_notify_end(c->head);
 }
 
@@ -225,7 +228,9 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
         decide(c, run, m, step);
         worker_offer(c, m, step);
     }
-    if (!atomic_load(&h->course.began)) atomic_store(&h->course.began, base_now());
+    atomic_store(&h->course.opened_at, base_now());
+    if (!atomic_load(&h->course.began))
+        atomic_store(&h->course.began, atomic_load(&h->course.opened_at));
     atomic_store(&h->course.opened, step);
     crew_notify(h);
 }
