@@ -189,6 +189,7 @@ static int supervise(struct agent *a) {
         if (hosts) membership_turn(hosts);
         agent_reap(a);
         report_save_failures(a);
+        meter_tell(a->meter, &a->log);
         recovery_map(&a->recovery);
         agent_check_progress(a);
         agent_choose_workers(a);
@@ -249,6 +250,7 @@ static void run_end_event(struct agent *a, int code) {
 static void end(struct agent *a) {
     if (a->head) agent_kill_all(a);
     agent_join_watchers(a);
+    meter_close(a->meter, &a->log);
     recovery_unmap(&a->recovery);
     if (a->head) munmap(a->head, crew_head_bytes());
     if (a->fd >= 0) close(a->fd);
@@ -276,6 +278,7 @@ int agent_run(const struct launch *l) {
     a.automatic = settled.automatic && settled.workers > 1;
     a.process = calloc(CREW_MOST_WORKERS, sizeof *a.process);
     if (!status && !a.process) status = base_no_memory("workers");
+    if (!status) status = meter_open(settled.timing ? NULL : settled.out, a.head, &a.meter);
     if (!status) status = agent_start_all(&a);
     int code = (int)status;
     if (!status)

@@ -8,6 +8,7 @@
 #include "launch/agent.h"
 #include "launch/cores.h"
 #include "launch/recover.h"
+#include "launch/meter.h"
 #include "observe/events.h"
 #include "observe/log.h"
 
@@ -85,6 +86,7 @@ struct agent {
     sigset_t old_mask;
     bool blocks_signals; /* and holds pipes */
     struct log log;
+    struct meter *meter; /* nullable */
     struct events *events;
     uint32_t save_failures;        /* reported so far */
     char last_print[512];          /* the latest message */
