@@ -98,8 +98,7 @@ tri_status series_create(struct series_writer *w, const char *path, int64_t bega
 tri_status series_continue(struct series_writer *w, const char *path, int64_t began, int places,
                            const struct series_column *column, int n);
 /* Adds a frame that ends now (base_now): of *f all but time and check are read. value:
- * [places][n]; shares are 0 to 1. A full file is halved, which takes 0.2 s
- * for 69 MB. */
+ * [places][n]; shares are 0 to 1. A full file is halved, which takes 0.2 s for 69 MB. */
 tri_status series_add(struct series_writer *w, int64_t now, const struct series_frame *f,
                       const double *value);
 void series_writer_close(struct series_writer *w);

@@ -328,6 +328,34 @@ static void cannot_write(void **state) {
     assert_int_equal(w.fd, -1);
 }
 
+/* tests/profile/make_run.py writes what this program reads: a step that takes 5 s, then a worker
+ * that has no core. */
+static void made_up_runs(void **state) {
+    (void)state;
+    char command[512];
+    struct series s;
+    const char *script = getenv("TRI_MAKE_RUN");
+    if (!script) skip();
+    base_format(command, sizeof command, "python3 '%s' '%s' --steps 200 --workers 3", script,
+                directory);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(series_open(&s, at("workers.series")), TRI_OK);
+    assert_int_equal(s.n, 200);
+    assert_int_equal(s.damaged, 0);
+    for (int64_t i = 0; i < s.n; i++) {
+        double sum = 0;
+        assert_true(series_read(&s, i));
+        assert_int_equal(s.frame.step, i + 1);
+        assert_true((s.frame.slowest > 4000000000) == (i + 1 == 60));
+        for (int c = 0; c < s.layout.n; c++)
+            if (s.layout.column[c].kind == SERIES_SHARE) sum += series_value(&s, 2, c);
+        assert_true(fabs(sum - 1) < 1e-3);
+        const double without = series_value(&s, 1, series_column(&s, "no-core"));
+        assert_true(i + 1 > 120 ? without > 0.28 : without == 0);
+    }
+    series_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(round_trip, empty_directory),
@@ -338,6 +366,7 @@ int main(void) {
         cmocka_unit_test_teardown(damaged_page, empty_directory),
         cmocka_unit_test_teardown(other_columns, empty_directory),
         cmocka_unit_test_teardown(cannot_write, empty_directory),
+        cmocka_unit_test_teardown(made_up_runs, empty_directory),
     };
     return cmocka_run_group_tests_name("series", tests, make_directory, remove_directory);
 }
