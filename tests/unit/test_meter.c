@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "launch/meter.h"
+#include "run/own_series.h"
 #include "unit/false_root.h"
 
 #define SECOND 1000000000
@@ -279,6 +280,45 @@ static void failures_are_told(void **state) {
     free(h);
 }
 
+/* ---- a run of one process ---- */
+
+static void one_process(void **state) {
+    (void)state;
+    struct series s;
+    struct own_series o;
+    struct spending spending[2] = {0};
+    const struct own_time own = {.spending = spending, .threads = 2};
+    now = base_now();
+    remove(series_path());
+    for (int i = 0; i < 2; i++) atomic_store(&spending[i].born, now);
+    assert_int_equal(own_series_open(&o, root, 100, &own, 4), TRI_OK);
+    for (int i = 1; i <= 30; i++) { /* of 10 ms; the first thread computes, the other waits */
+        now += 10 * MS;
+        atomic_store(&spending[0].time[SPENT_COMPUTE], i * 10 * MS);
+        atomic_store(&spending[1].time[SPENT_WAIT_THREADS], i * 10 * MS);
+        assert_int_equal(own_series_turn(&o, now, 100 + i, i == 3 ? 11 * MS : 10 * MS), TRI_OK);
+    }
+    assert_int_equal(own_series_close(&o, 130), TRI_OK);
+    open_series(&s, 6);
+    for (int64_t i = 0; i < 6; i++) {
+        assert_true(series_read(&s, i));
+        assert_int_equal(s.frame.steps, i ? 5 : 1);
+        assert_int_equal(s.frame.slowest, i == 1 ? 11 * MS : 10 * MS);
+        assert_near(value(&s, 0, "compute"), 0.5);
+        assert_near(value(&s, 0, "threads"), 0.5);
+        assert_true(value(&s, 0, "lanes-done") == 4 * s.frame.steps);
+        assert_true(value(&s, 0, "memory-kib") > 500);
+    }
+    series_close(&s);
+    const struct own_time none = {0};
+    assert_int_equal(own_series_open(&o, "/nowhere", 0, &none, 4), TRI_OK);
+    assert_int_equal(own_series_turn(&o, now, 1, MS), TRI_OK);
+    assert_int_equal(own_series_close(&o, 1), TRI_OK);
+    assert_int_equal(own_series_open(&o, "/nowhere", 0, &own, 4), TRI_FAILED);
+    assert_int_equal(own_series_turn(&o, now, 1, MS), TRI_OK);
+    assert_int_equal(own_series_close(&o, 1), TRI_OK);
+}
+
 /* ---- its cost ---- */
 
 static double processor_time(void) {
@@ -324,6 +364,7 @@ int main(void) {
         cmocka_unit_test(slowest_steps),
         cmocka_unit_test(shared_cores),
         cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(one_process),
         cmocka_unit_test(costs_little),
     };
     return cmocka_run_group_tests_name("meter", tests, make_root, remove_root);
