@@ -290,15 +290,17 @@ FILL(others) {
 
 FILL(causes) {
     struct text all = {0};
-    double part[SPENTS];
+    double part[SPENTS + 1]; /* the last one: it had no core */
     for (enum spent k = 0; k < SPENTS; k++)
         part[k] = spent_rows[k].group == SPENT_WAITS ? pace_spent(r->pace, r->place, k) : 0;
+    part[SPENTS] = pace_no_core(r->pace, r->place);
     for (int n = 0; n < CAUSES; n++) {
-        enum spent most = 0;
-        for (enum spent k = 1; k < SPENTS; k++)
+        int most = 0;
+        for (int k = 1; k <= SPENTS; k++)
             if (part[k] > part[most]) most = k;
         if (!(part[most] > SHOWN)) break;
-        text_add(&all, "%s%s %.0f", n ? " " : "", spent_rows[most].name, 100 * part[most]);
+        text_add(&all, "%s%s %.0f", n ? " " : "",
+                 most < SPENTS ? spent_rows[most].name : "no core", 100 * part[most]);
         part[most] = 0;
     }
     snprintf(cell, CELL, "%s", all.data ? all.data : "");
@@ -359,7 +361,7 @@ static const struct column {
     {"WAITS FOR", 24, 4, ALWAYS, 0, CALL, 0, causes,
      "what it waited for in more than 1 % of the last seconds, and how much: samples, lanes, sums, "
      "slots, legs, seats or tasks of others, the opening of the next step, saves, its worker's "
-     "other threads, hosts, pause"},
+     "other threads, hosts, pause; no core: it was ready to run, and others had its core"},
     {"LANE", 7, 3, NO_STAGES, 0, TIME, IN(lane_time), NULL, "mean time of a lane on a thread"},
     {"STAGE", 6, 14, STAGES, 0, TEXT, IN(stages), NULL, "with stages, those that it serves"},
     {"TURN", 8, 10, STAGES, 0, CALL, 0, turn,

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/host.h"
+#include "base/runqueue.h"
 
 #define LINK "/memfd:trireme store (deleted)"
 #define MOST_NAMES (1 << 20)
@@ -257,6 +258,13 @@ static void add_thread(const struct crew_thread *h, int64_t now, struct look_wor
     w->lanes_lost += atomic_load(&h->lanes_lost);
 }
 
+static int64_t without_core(int pid, int tid) {
+    const int fd = pid > 0 && tid > 0 ? runqueue_open("", pid, tid) : -1;
+    const int64_t waited = runqueue_waited(fd);
+    if (fd >= 0) close(fd);
+    return waited > 0 ? waited : 0;
+}
+
 static void read_worker(const struct crew_head *h, int place, const struct look_view *v,
                         struct look_worker *w) {
     const struct crew_worker *from = &h->worker[place];
@@ -272,7 +280,10 @@ static void read_worker(const struct crew_head *h, int place, const struct look_
         .heartbeat = atomic_load(&thread->heartbeat),
         .lane_time = atomic_load(&thread->lane_time)};
     crew_name_leg(h, thread, w->leg_name);
-    for (int t = 0; t < v->threads; t++) add_thread(thread + t, v->now, w);
+    for (int t = 0; t < v->threads; t++) {
+        add_thread(thread + t, v->now, w);
+        w->no_core += without_core(w->pid, atomic_load(&thread[t].tid));
+    }
     if (v->replicas) w->seated = crew_seats_of(h, place, &w->seats);
     char now = host_thread(w->pid, &w->core);
     w->stopped = now == 'T' || now == 't';
@@ -454,6 +465,11 @@ double pace_spent(const struct pace *p, int place, enum spent what) {
     const struct look_view *to = pace_latest(p), *from = compared(p, place);
     if (!from) return NAN;
     return part_of(from, to, to->worker[place].time[what] - from->worker[place].time[what]);
+}
+
+double pace_no_core(const struct pace *p, int place) {
+    const struct look_view *to = pace_latest(p), *from = compared(p, place);
+    return from ? part_of(from, to, to->worker[place].no_core - from->worker[place].no_core) : NAN;
 }
 
 double pace_group(const struct pace *p, int place, enum spent_group group) {

@@ -52,6 +52,7 @@ struct look_worker {
     uint64_t heartbeat; /* grows with each operator */
     int64_t lane_time; /* mean time of a lane on a thread, nanoseconds; 0: unknown */
     int64_t time[SPENTS]; /* nanoseconds */
+    int64_t no_core; /* of these, in which its threads were ready and had no core */
     uint64_t lanes_done, lanes_lost;
     struct crew_seats seats; /* of a mesh */
     bool seated;             /* it has some */
@@ -101,6 +102,8 @@ double pace_step(const struct pace *p);
  * not known yet. */
 double pace_group(const struct pace *p, int place, enum spent_group group);
 double pace_spent(const struct pace *p, int place, enum spent what);
+/* The same in which they were ready to run and had no core. */
+double pace_no_core(const struct pace *p, int place);
 
 /* "lane 3 conv1.dw" */
 void look_describe(struct look *l, const struct look_worker *w, struct text *out);

@@ -133,6 +133,10 @@ static void parts_add_up(void **state) {
     v->worker[1].time[SPENT_WAIT_TASKS] = SECOND / 64;
     has(page(INT_MAX), "     100  25  45  25   0   0       tasks 25 lanes 12 ");
     has(page(INT_MAX), "     101  50   1   0   0  38                        ");
+    v->worker[0].no_core = SECOND / 3; /* while it computes, or at the end of a wait */
+    v->worker[1].no_core = SECOND / 64;
+    has(page(INT_MAX), "     100  25  45  25   0   0     tasks 25 no core 17 ");
+    has(page(INT_MAX), "     101  50   1   0   0  38                        ");
 }
 
 static void time_left(void **state) {
