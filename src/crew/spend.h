@@ -73,7 +73,7 @@ struct spending {
     _Atomic int64_t time[SPENTS];
 };
 
-/* A thread's own part. Whoever makes it sets `to`, and the ring while the thread records nothing. */
+/* A thread's own part. Whoever makes it sets `to`, and the ring while nothing is recorded. */
 struct spender {
     struct spending *to;
     struct ring *ring;  /* for spans (crew/ring.h); null: none */
@@ -100,8 +100,8 @@ enum spent spend_at(enum spent on, int64_t now);
 /* What the calling thread is at. */
 enum spent spent_now(void);
 
-/* Spans are recorded while this is set: by the thread that opens steps in this process, between two
- * of them. */
+/* Spans are recorded while this is set: by the thread that opens steps in this process, between
+ * two of them. */
 extern atomic_bool spend_records;
 static inline bool spend_is_recorded(void) {
     return atomic_load_explicit(&spend_records, memory_order_relaxed);

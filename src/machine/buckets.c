@@ -43,8 +43,8 @@ static int by_end(const void *a, const void *b) {
 
 /* The results of a leg that are summed, in the order in which they are complete; those of own
  * buckets last. Returns how many. */
-static int list(const struct program *lane, const struct touched *span, const struct bucket_rule *rule,
-                int leg, struct result *r) {
+static int list(const struct program *lane, const struct touched *span,
+                const struct bucket_rule *rule, int leg, struct result *r) {
     int n = 0;
     for (int i = 0; i < lane->n_result; i++) {
         const tri_tensor *t = lane->result[i].is;

@@ -66,21 +66,21 @@ static void end_step(struct own_time *o, int64_t now) {
     o->took = now - o->began;
     for (int i = 0; i < SPENTS; i++)
         o->share[i] = atomic_load(&o->spending->time[i]) - o->before[i];
-    const bool all = spend_is_recorded();
-    const int64_t some = !all && o->took < SHORT ? APART / (o->took + 1) : 0, most = 4 * o->each + 3;
+    const bool brief = o->took < SHORT && !spend_is_recorded();
+    const int64_t some = brief ? APART / (o->took + 1) : 0, most = 4 * o->each + 3;
     if (some) pause_until(o, some < most ? some : most);
     else o->each = 0;
 }
 
-void own_time_turn(struct own_time *o) {
-    if (!o->spending) return;
-    const int64_t now = base_now();
+int64_t own_time_turn(struct own_time *o) {
+    if (!o->spending) return 0;
+    const int64_t now = base_now(), timed = o->began ? now : 0;
     if (!o->on) resume(o, now);
     spend_at(SPENT_OPEN, now);
     if (o->began) end_step(o, now);
     o->began = o->on ? now : 0;
-    if (!o->on) return;
-    for (int i = 0; i < SPENTS; i++) o->before[i] = atomic_load(&o->spending->time[i]);
+    for (int i = 0; o->on && i < SPENTS; i++) o->before[i] = atomic_load(&o->spending->time[i]);
+    return timed;
 }
 
 void own_time_apart(struct own_time *o) {

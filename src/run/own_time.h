@@ -26,11 +26,10 @@ struct own_time {
 void own_time_open(struct own_time *o, struct team *team);
 void own_time_close(struct own_time *o, struct team *team);
 
-void own_time_turn(struct own_time *o);
-/* A step begins. */
-static inline void own_time_step(struct own_time *o) {
-    if (o->left) o->left--;
-    else own_time_turn(o);
+/* A step begins. Returns when, if the step that ends now has been timed (o->took); else 0. */
+int64_t own_time_turn(struct own_time *o);
+static inline int64_t own_time_step(struct own_time *o) {
+    return o->left ? o->left--, 0 : own_time_turn(o);
 }
 /* Something begins that is no part of a usual step, and is counted exactly. */
 void own_time_apart(struct own_time *o);

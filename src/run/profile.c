@@ -162,6 +162,7 @@ tri_status profile_begin(tri_run *run) {
     run->times = calloc(1, sizeof *run->times);
     tri_status status = run->times ? make_times(run, run->times) : base_no_memory("times");
     for (int i = 0; i < o->threads && !status; i++) o->spender[i].ring = run->times->ring[i];
+    own_time_apart(o); /* from now on each step is counted */
     if (!status) atomic_store(&spend_records, true);
     return status;
 }

@@ -9,7 +9,7 @@
 #include "data/sampler.h"
 #include "machine/machine.h"
 #include "plan/plan_file.h"
-#include "run/own_time.h"
+#include "run/own_series.h"
 #include "train/train.h"
 
 struct tri_run {
@@ -56,6 +56,7 @@ struct tri_run {
     struct tri_fault fault;
     const struct executor *executor;
     struct own_time own_time; /* of a run of one process */
+    struct own_series own_series;
     struct profile_times *times; /* of kernels; null: they are not timed */
     struct worker *worker; /* null: the run has one process */
     struct evaluation *evaluation;

@@ -59,7 +59,7 @@ paused=$(step a)
 check 'top shows the run' says "^mlp:hidden=8  paused .* 2 workers\$" \
     env LC_ALL=C COLUMNS=80 "$program" top a --once
 cp said.out page
-check 'in a file it is whole' says ' OTH   LANE .* PEAK .* STEP AT$' "$program" top a --once
+check 'in a file it is whole' says ' OTH .* WAITS FOR   LANE .* PEAK .* STEP AT$' "$program" top a --once
 check 'its directory' grep -qx "$work/a" page
 check 'its step' grep -q "^step $paused/20000 " page
 check 'its rate' grep -q '^0.0 samples/s  0.00 steps/s  batch 16 in 4 lanes$' page
@@ -127,7 +127,7 @@ hangs_in_a_step() {
     return 1
 }
 check 'a worker that hangs is shown' until_it hangs_in_a_step
-check 'as stopped' says '^  0 .*  0   0   0   0 100 .* stopped, ' "$program" top b --once
+check 'as stopped' says '^  0 .*  [01]   [01]   0   0  [0-9]* .* stopped, ' "$program" top b --once
 kill -CONT "$worker"
 check 'it pauses later' until_it is b paused
 check 'stop, paused' says '^stopped after step [0-9]*$' ctl b stop
