@@ -747,8 +747,8 @@ typedef struct tri_options {
     /* Who computes 16-bit products and convolutions. "portable" (the default): our own kernels,
      * with the same bits on every processor; "native": the library oneDNN, in a build with it. */
     const char *math;
-    const char *out;  /* directory of metrics.jsonl; null: none (the program: "run"; with several
-                         workers: the agent's directory) */
+    const char *out;  /* directory of metrics.jsonl, run.json, run.log; null: none (the program:
+                         "run"; with several workers: the agent's directory) */
     int64_t metrics_every; /* steps per row of metrics.jsonl, which holds their means; 0: a row per
                               step, at most 100 per second */
     const char *load; /* a safetensors file, or a directory of checkpoints */

@@ -30,6 +30,7 @@
 #define CREW_CHOICE 8192
 #define CREW_REQUEST 128
 #define CREW_ANSWER 16384
+#define CREW_ABOUT 65536
 
 /* Owners of claims are numbered in one table: threads, as in the head's table of threads, and after
  * them what computes nothing. What a worker does as a whole (samples, initial values, batches of an
@@ -288,7 +289,11 @@ struct crew_told {
     char save_error[CREW_LINE];     /* of the last answer; empty: it was saved */
     _Atomic uint32_t save_failures; /* count */
     char save_failure[CREW_LINE];   /* message of the last */
+    int earlier;                    /* in `out`, see observe/earlier.h; the agent, at the start */
+    atomic_int continues;           /* the run goes on with the files of an earlier one */
     atomic_int recorded;            /* metrics.jsonl has been opened by this run */
+    atomic_int described;           /* what the network's process knows of the run is there: */
+    char about[CREW_ABOUT];         /* for run.json (observe/run_file.h) */
     struct crew_shown shown;
     struct tally bad[2];         /* unreadable samples: of training, of evaluation; any thread */
     _Atomic uint64_t crash_told; /* hash of the last crash that was reported; any thread */

@@ -52,7 +52,9 @@ static tri_status make_head(struct agent *a) {
     if (l->out && !realpath(l->out, h->told.out)) *h->told.out = 0;
     if (l->membership) membership_attach(l->membership, a);
     base_format(h->told.title, sizeof h->told.title, "%s", l->title ? l->title : l->argv[0]);
-    return agent_write_address(a);
+    h->told.earlier = a->earlier;
+    status = agent_write_address(a);
+    return status ? status : agent_open_run(a);
 }
 
 /* ---- signals ---- */
@@ -195,6 +197,8 @@ static int supervise(struct agent *a) {
         agent_choose_workers(a);
         agent_time(a);
         agent_log_first_lanes(a);
+        agent_note_outputs(a, false);
+        agent_write_run(a);
         agent_scale(a);
         end_without_samples(a);
         if (a->stop_deadline && base_now() > a->stop_deadline) {
@@ -263,6 +267,7 @@ static void end(struct agent *a) {
         pipes_release();
     }
     log_close(&a->log);
+    log_close(&a->outputs.log);
     if (a->address >= 0) close(a->address);
     free(a->process);
 }
@@ -270,9 +275,9 @@ static void end(struct agent *a) {
 int agent_run(const struct launch *l) {
     struct launch settled = *l;
     struct agent a = {.launch = &settled, .fd = -1, .signals = -1, .deaths = -1, .log.fd = -1,
-                      .address = -1};
+                      .outputs.log.fd = -1, .address = -1};
     launch_settle(&settled);
-    tri_status status = agent_open_logs(&a);
+    tri_status status = agent_open_files(&a);
     if (!status) status = make_head(&a);
     if (!status) status = open_signals(&a);
     a.automatic = settled.automatic && settled.workers > 1;
@@ -285,6 +290,8 @@ int agent_run(const struct launch *l) {
         code = print_last(&a, print_audit(&a, supervise(&a)));
     else
         fprintf(stderr, "trireme: %s\n", tri_message());
+    if (a.head) agent_note_outputs(&a, true);
+    agent_close_run(&a, code);
     log_event(&a.log, code ? LOG_WARNING : LOG_INFO, "end", "code=%d", code);
     const bool again = settled.membership && membership_joins_again(settled.membership);
     if (again) events_close(a.events, NULL);

@@ -11,6 +11,7 @@
 #include "launch/meter.h"
 #include "observe/events.h"
 #include "observe/log.h"
+#include "observe/run_file.h"
 
 struct agent;
 
@@ -88,6 +89,19 @@ struct agent {
     struct log log;
     struct meter *meter; /* nullable */
     struct events *events;
+    struct run_file *run;
+    int earlier;    /* the number of the files of an earlier run; 0: there are none */
+    bool same_run;  /* this host has taken part in the run before */
+    bool described, continues; /* as the head says; the file has it */
+    struct lost {   /* by rank: what it costs that its worker has died */
+        int64_t since;         /* 0: nothing */
+        int64_t death, takeover; /* faults in run.json; -1: none */
+    } lost[CREW_MOST_WORKERS];
+    struct {        /* what workers have written to worker-K.out, see outputs.c */
+        struct log log;
+        int64_t noted[CREW_MOST_WORKERS], looked;
+        int next;
+    } outputs;
     uint32_t save_failures;        /* reported so far */
     char last_print[512];          /* the latest message */
     int address;                   /* descriptor of agent.json, locked; -1: none */
@@ -129,8 +143,19 @@ struct agent {
 void agent_print(struct agent *a, const char *fmt, ...) TRI_PRINTF(2, 3);
 /* Runs the user's command for an event. worker, code: -1 if there is none. */
 void agent_event(struct agent *a, const char *name, int worker, int code, const char *message);
-tri_status agent_open_logs(struct agent *a);
+void agent_path(const struct agent *a, char path[4096], const char *name); /* in the directory */
+tri_status agent_open_files(struct agent *a); /* before the head is there, */
 tri_status agent_write_address(struct agent *a);
+tri_status agent_open_run(struct agent *a); /* run.json, once it is */
+void agent_write_run(struct agent *a);
+void agent_close_run(struct agent *a, int code);
+/* A death, stall or takeover, for run.json; cost: NaN: not known yet. Returns its number. */
+int64_t agent_fault(struct agent *a, const char *kind, int place, const char *text, double cost);
+/* The rank computes nothing from then on, after this fault; it computes again in this place, or, if
+ * that is -1, nobody waits for it any longer. */
+void agent_rank_lost(struct agent *a, int rank, int64_t since, int64_t fault);
+void agent_rank_back(struct agent *a, int rank, int place, int64_t when);
+void agent_note_outputs(struct agent *a, bool all);
 tri_status agent_start(struct agent *a, int place); /* starts a worker in that place */
 tri_status agent_start_all(struct agent *a);
 void agent_reap(struct agent *a); /* handles deaths */
@@ -144,7 +169,7 @@ bool agent_is_starting(const struct agent *a, int place); /* it cannot take part
 void agent_check_progress(struct agent *a);               /* handles stalls */
 void agent_check_standstill(struct agent *a, double passed); /* seconds since the last check */
 void agent_choose_workers(struct agent *a);               /* -n auto */
-void agent_log_first_lanes(struct agent *a);
+void agent_log_first_lanes(struct agent *a); /* of workers that have begun, or replaced others */
 void agent_time(struct agent *a);
 void agent_scale(struct agent *a); /* to the number of workers that `trireme ctl` asked for */
 /* The activity of a thread, or the one during which it died. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Detecting the death of workers, and recovering from it. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +93,7 @@ static void replace(struct agent *a, int place) {
         atomic_store(&s->first_claimed, 0);
         atomic_store(&s->rank, rank);
         log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
+        a->lost[rank].takeover = agent_fault(a, "takeover", spare, "", NAN);
     }
     if (atomic_load(&h->workers.reporter) == place) {
         int next = spare >= 0 ? spare : find_ready(a, false);
@@ -204,6 +206,8 @@ static void recover(struct agent *a, int place) {
         group_forget(&g, place);
     }
     a->died |= crew_begun(h);
+    const int64_t death = agent_fault(a, "death", place, p->identity + p->activity, NAN);
+    agent_rank_lost(a, atomic_load(&h->worker[place].rank), p->died ? p->died : base_now(), death);
     if (crew_begun(h)) replace(a, place); /* else see restart_before_first_step */
     atomic_fetch_add(&h->workers.epoch, 1);
     wait_wake_after_death(&h->event);
@@ -251,6 +255,8 @@ static bool fails_to_start(struct agent *a, int place, int status, enum cause ca
     agent_print(a, "worker %d has ended %d times before it could take part, and is not started "
                 "again: %s", place, *times,
                 alone ? "the run ends" : "the others continue without it");
+    if (atomic_load(&a->head->worker[place].rank) >= 0)
+        agent_rank_back(a, atomic_load(&a->head->worker[place].rank), -1, base_now());
     if (alone) agent_end_now(a, WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1);
     return true;
 }

@@ -43,7 +43,8 @@ struct launch {
     bool automatic;       /* -n auto: `workers` is the most; the first steps show how many pay */
     int most;             /* that the run can be scaled to; 0: `workers` */
     int spares, threads;  /* threads of each worker; 0: cores divided by workers */
-    const char *out;      /* the run's directory, or null */
+    const char *out;      /* the run's directory, or null; of several hosts, */
+    const char *directory; /* that of all, of which `out` is hosts/NAME; else null */
     const char *on_event; /* a command (src/observe/events.h), or null */
     double stall_timeout, start_timeout, grace; /* seconds; 0: 10, 300, 30 */
     double audit;                 /* share of the lanes that are computed twice and compared */

@@ -77,6 +77,7 @@ static tri_status open_store(int pid, int fd, bool steer, struct look *l) {
 /* Reads agent.json. A lock on it would make an agent fail that starts at this moment. */
 static tri_status read_address(const char *directory, int *pid, int *fd) {
     char path[4096], text[128] = "";
+    *fd = 0;
     base_format(path, sizeof path, "%s/agent.json", directory);
     int file = base_open(path, O_RDONLY, NULL);
     if (file < 0 && errno == ENOENT)
@@ -87,7 +88,8 @@ static tri_status read_address(const char *directory, int *pid, int *fd) {
     close(file);
     if (n > 0 && sscanf(text, "{\"pid\":%d,\"fd\":%d", pid, fd) == 2 && *pid > 0 && *fd >= 0)
         return TRI_OK;
-    return base_fail(TRI_FAILED, n ? "%s is damaged" : "%s is empty: the run is just starting",
+    return base_fail(TRI_FAILED, n && *fd >= 0 ? "%s is damaged"
+                                               : "%s is empty: the run is just starting",
                      path);
 }
 
@@ -122,16 +124,17 @@ static tri_status open_directory(const char *directory, bool steer, struct look 
 
 static int is_shown(const struct dirent *e) { return *e->d_name != '.'; }
 
-/* DIR may be that of a run over several hosts, each of which has a directory there. */
+/* DIR may be that of a run over several hosts, each of which has a directory DIR/hosts/NAME. */
 static bool open_host(const char *directory, bool steer, struct look *l, bool *any) {
     struct dirent **entry;
     bool found = false;
     char path[PATH_MAX];
-    const int n = scandir(directory, &entry, is_shown, alphasort);
+    base_format(path, sizeof path, "%s/hosts", directory);
+    const int n = scandir(path, &entry, is_shown, alphasort);
     for (int i = 0; i < n; i++) {
-        base_format(path, sizeof path, "%s/%s/agent.json", directory, entry[i]->d_name);
+        base_format(path, sizeof path, "%s/hosts/%s/agent.json", directory, entry[i]->d_name);
         const bool is = !found && !access(path, F_OK);
-        base_format(path, sizeof path, "%s/%s", directory, entry[i]->d_name);
+        base_format(path, sizeof path, "%s/hosts/%s", directory, entry[i]->d_name);
         *any |= is;
         if (is && !open_directory(path, steer, l)) {
             found = l->head->hosts.n;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -323,6 +322,8 @@ const char *membership_name(const struct membership *s) {
     return s->welcomed ? s->welcome.names.text[s->welcome.host] : "this host";
 }
 
+uint64_t membership_run(const struct membership *s) { return s->welcome.run; }
+
 void membership_size(const struct membership *s, struct crew_size *size) {
     size->hosts = s->welcome.names.n;
     for (int i = 0; i < size->hosts; i++) size->weight[i] = s->welcome.weights.of[i];
@@ -478,14 +479,12 @@ static tri_status take_launch(struct membership *s, struct launch *l, char out[4
     char **argv = calloc((size_t)from->argv.n + 1, sizeof *argv);
     if (!argv) return base_no_memory("a command line");
     for (int i = 0; i < from->argv.n; i++) argv[i] = (char *)(uintptr_t)from->argv.text[i];
-    base_format(out, 4096, "%s/%s", from->out, s->welcome.names.text[s->welcome.host]);
+    base_format(out, 4096, "%s/hosts/%s", from->out, s->welcome.names.text[s->welcome.host]);
     *l = (struct launch){.out = *from->out ? out : NULL, .membership = s, .argv = argv,
+                         .directory = *from->out ? from->out : NULL,
                          .title = *from->title ? from->title : NULL,
                          .program = *from->program ? from->program : NULL,
                          .on_event = *from->on_event ? from->on_event : NULL};
-    if (*from->out && mkdir(from->out, 0777) && errno != EEXIST)
-        return base_fail(TRI_FAILED, "cannot make the directory %s: %s", from->out,
-                         strerror(errno));
     tri_status status = launch_numbers_take(from->number, from->n_numbers, l);
     const struct link_row *row;
     return status ? status : link_row_find(l->link, &row);

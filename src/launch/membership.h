@@ -23,6 +23,7 @@ int membership_join(const struct join_options *o);
 
 struct agent;
 const char *membership_name(const struct membership *s);
+uint64_t membership_run(const struct membership *s); /* the number of the run */
 /* Tells the sizes of the store what hosts there are; then the store's head who they are. */
 void membership_size(const struct membership *s, struct crew_size *size);
 void membership_attach(struct membership *s, struct agent *a);

@@ -104,7 +104,8 @@ static void stalled(struct agent *a, int place, int thread, double still, bool k
     base_format(text, sizeof text, "worker %d (pid %d%s) makes no progress: %s, for %.1f s%s",
                 place, (int)a->process[place].pid, crew_name_seats(a->head, place, seats), at,
                 still, who.data ? who.data : "");
-    log_event(&a->log, LOG_WARNING, "stall", "worker=%d seconds=%g text=%s", place, still, text);
+    log_event(&a->log, LOG_WARNING, "stall", "worker=%d cost=%g text=%s", place, still, text);
+    agent_fault(a, "stall", place, text, still);
     const char *what = kills ? "; it is killed" : "; reading data, callbacks and saving may take "
                                                   "long, so it is not killed";
     agent_print(a, "%s%s", text, a->launch->no_kill ? "; it is not killed (--no-kill)" : what);

@@ -158,6 +158,8 @@ static void stand_still(struct agent *a) {
     char text[160];
     base_format(text, sizeof text, "all workers have waited for each other in step %llu for %g s%s",
                 (unsigned long long)step, a->launch->stall_timeout, again ? ", again" : "");
+    log_event(&a->log, LOG_WARNING, "stall", "cost=%g text=%s", a->launch->stall_timeout, text);
+    agent_fault(a, "stall", -1, text, a->launch->stall_timeout);
     agent_event(a, "stall", -1, -1, text);
     log_waits(a);
     if (a->launch->no_kill) {

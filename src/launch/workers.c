@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Starting workers, ending them, and changing their number; the files of a run's directory. */
+ * Starting workers, ending them, and changing their number. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +16,7 @@
 
 extern char **environ;
 
-/* ---- messages and files ---- */
+/* ---- messages ---- */
 
 void agent_print(struct agent *a, const char *fmt, ...) {
     char line[1024];
@@ -37,51 +35,6 @@ void agent_event(struct agent *a, const char *name, int worker, int code, const 
     const int64_t step = a->head ? (int64_t)atomic_load(&a->head->course.committed) : 0;
     const struct event e = {name, message, worker, step, code, NULL};
     events_start(a->events, &e);
-}
-
-static void path_of(const struct agent *a, char path[4096], const char *name) {
-    base_format(path, 4096, "%s/%s", a->launch->out, name);
-}
-
-/* A directory belongs to one run at a time. The kernel releases the lock when the agent ends. */
-static tri_status lock_directory(struct agent *a) {
-    char path[4096];
-    path_of(a, path, "agent.json");
-    a->address = base_open(path, O_RDWR | O_CREAT, NULL);
-    if (a->address < 0)
-        return base_fail(TRI_FAILED, "cannot write %s; choose another directory with --out",
-                         tri_message());
-    if (flock(a->address, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        return base_fail(TRI_USAGE, "another run is using %s (`trireme top %s` shows it); choose "
-                         "another directory with --out", a->launch->out, a->launch->out);
-    return TRI_OK;
-}
-
-tri_status agent_open_logs(struct agent *a) {
-    char path[4096];
-    if (!a->launch->out) return TRI_OK;
-    if (mkdir(a->launch->out, 0777) && errno != EEXIST)
-        return base_fail(TRI_FAILED, "cannot make the directory %s: %s; choose another with --out",
-                         a->launch->out, strerror(errno));
-    path_of(a, path, "agent.log");
-    tri_status status = lock_directory(a);
-    if (!status) status = log_open(&a->log, path, LOG_BUDGET);
-    return status ? status : events_open(a->launch->on_event, a->launch->out, path, &a->events);
-}
-
-/* Writes agent.json, by which `trireme top` and `trireme ctl` find the store, /proc/PID/fd/FD. */
-tri_status agent_write_address(struct agent *a) {
-    char text[128];
-    if (a->address < 0) return TRI_OK;
-    int n = snprintf(text, sizeof text, "{\"pid\":%d,\"fd\":%d", (int)getpid(), a->fd);
-    if (a->head->hosts.n) /* other hosts see by it that they share the directory */
-        n += snprintf(text + n, sizeof text - (size_t)n, ",\"run\":\"%016llx\"",
-                      (unsigned long long)a->head->hosts.run);
-    n += snprintf(text + n, sizeof text - (size_t)n, "}\n");
-    if (ftruncate(a->address, 0) || pwrite(a->address, text, (size_t)n, 0) != n)
-        return base_fail(TRI_FAILED, "cannot write %s/agent.json: %s", a->launch->out,
-                         strerror(errno));
-    return TRI_OK;
 }
 
 /* ---- starting ---- */
@@ -112,7 +65,7 @@ static tri_status open_output(const struct agent *a, int place, int *output) {
     *output = a->launch->out ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
     for (size_t i = 0; a->launch->out && i < COUNT(endings); i++) {
         snprintf(name, sizeof name, "worker-%d.%s", place, endings[i]);
-        path_of(a, path, name);
+        agent_path(a, path, name);
         if (*output >= 0) close(*output);
         *output = base_open(path, O_WRONLY | O_CREAT | O_APPEND, NULL);
         if (*output < 0 && !atomic_load(&a->head->course.committed))
@@ -296,16 +249,6 @@ static void scale(struct agent *a, int now, int wanted) {
         if (agent_start(a, place)) agent_print(a, "%s", tri_message());
     }
     crew_notify(a->head);
-}
-
-/* For measurements of how long a replacement takes. */
-void agent_log_first_lanes(struct agent *a) {
-    for (int i = 0; i < a->head->size.places; i++) {
-        int64_t when = atomic_load(&a->head->worker[i].first_claimed);
-        if (when <= 0) continue;
-        log_event(&a->log, LOG_INFO, "rowing", "worker=%d at_ns=%lld", i, (long long)when);
-        atomic_store(&a->head->worker[i].first_claimed, -1);
-    }
 }
 
 /* Starts workers or lets the last ranks leave between two steps. It waits until earlier ones have

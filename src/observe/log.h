@@ -7,7 +7,8 @@
  * budget: when half of that is used, it is renamed to FILE.old, which it replaces, and a new one
  * begins. If a process was killed while writing a line, the next one to open the file removes it.
  *
- * agent.log is the agent's; worker-K.log that of the worker at place K (src/run/worker_log.h). */
+ * agent.log is the agent's; worker-K.log that of the worker at place K (src/run/worker_log.h);
+ * run.log that of a run of one process; outputs.jsonl says when workers have printed. */
 #ifndef OBSERVE_LOG_H
 #define OBSERVE_LOG_H
 

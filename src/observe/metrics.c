@@ -33,47 +33,6 @@ static tri_status make_directories(char *path) {
     }
 }
 
-/* Whether a run has locked its file. On a file system without locks, the answer is always no. */
-static bool being_written(const char *path) {
-    int fd = base_open(path, O_RDONLY, NULL);
-    if (fd < 0) return false;
-    bool taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    close(fd);
-    return taken;
-}
-
-/* The first of metrics.1.jsonl, metrics.2.jsonl and so on that is free. */
-static void name_old(const char *directory, struct text *old) {
-    struct stat st;
-    long n = 0;
-    do {
-        text_free(old);
-        text_add(old, "%s/metrics.%ld.jsonl", directory, ++n);
-    } while (!old->failed && !lstat(old->data, &st));
-}
-
-static tri_status keep_old(const char *path, const char *directory, FILE *tell) {
-    struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode)) return TRI_OK;
-    struct text old = {0};
-    name_old(directory, &old);
-    tri_status status = TRI_OK;
-    if (old.failed)
-        status = base_no_memory(path);
-    else if (being_written(path))
-        status = base_fail(TRI_FAILED, "%s is being written by another run; choose another "
-                           "directory with --out", path);
-    else if (!st.st_size)
-        ; /* an empty file is overwritten */
-    else if (rename(path, old.data))
-        status = base_fail(TRI_FAILED, "%s is of an earlier run and cannot be renamed to %s: %s",
-                           path, old.data, strerror(errno));
-    else if (tell)
-        fprintf(tell, "%s is of an earlier run; it is now %s\n", path, old.data);
-    text_free(&old);
-    return status;
-}
-
 /* A dying writer may hold the lock for a moment, so this is tried again with each line. */
 static void lock(struct metrics *m) {
     if (!m->locked) m->locked = !flock(fileno(m->file), LOCK_EX | LOCK_NB);
@@ -115,13 +74,18 @@ static tri_status open_stream(struct metrics *m, int flags, const char *mode) {
     return base_no_memory(m->path);
 }
 
-static tri_status open_file(struct metrics *m, char *directory, FILE *tell) {
+static tri_status open_file(struct metrics *m, char *directory) {
     tri_status status = name_file(m, directory);
     if (!status) status = make_directories(directory);
-    if (!status) status = keep_old(m->path, directory, tell);
-    if (!status) status = open_stream(m, O_WRONLY | O_TRUNC, "w");
-    if (!status) lock(m);
-    return status;
+    if (!status) status = open_stream(m, O_WRONLY, "w");
+    if (status) return status;
+    lock(m);
+    if (!m->locked && errno == EWOULDBLOCK)
+        return base_fail(TRI_FAILED, "%s is being written by another run; choose another "
+                         "directory with --out", m->path);
+    return ftruncate(fileno(m->file), 0)
+               ? base_fail(TRI_FAILED, "cannot write %s: %s", m->path, strerror(errno))
+               : TRI_OK;
 }
 
 /* ---- continuing a file ---- */
@@ -160,7 +124,7 @@ static tri_status check_names(int n, const char *const *name) {
 }
 
 static tri_status open_either(struct metrics *m, const char *directory, int n,
-                              const char *const *name, FILE *tell, bool continues) {
+                              const char *const *name, bool continues) {
     *m = (struct metrics){0};
     if (!directory) return TRI_OK;
     if (check_names(n, name)) return TRI_USAGE;
@@ -168,7 +132,7 @@ static tri_status open_either(struct metrics *m, const char *directory, int n,
         return base_fail(TRI_USAGE, "the directory for metrics has an empty name (--out)");
     char *copy = strdup(directory);
     if (!copy) return base_no_memory(directory);
-    tri_status status = continues ? reopen_file(m, copy) : open_file(m, copy, tell);
+    tri_status status = continues ? reopen_file(m, copy) : open_file(m, copy);
     free(copy);
     if (!status) status = averages_open(&m->since, n);
     if (status) {
@@ -179,25 +143,13 @@ static tri_status open_either(struct metrics *m, const char *directory, int n,
     return status;
 }
 
-tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
-                        FILE *tell) {
-    return open_either(m, directory, n, name, tell, false);
+tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name) {
+    return open_either(m, directory, n, name, false);
 }
 
 tri_status metrics_resume(struct metrics *m, const char *directory, int n,
                           const char *const *name) {
-    return open_either(m, directory, n, name, NULL, true);
-}
-
-tri_status metrics_watch(struct metrics *m, struct metrics_workers w) {
-    if (!m->file) return TRI_OK;
-    w.now = calloc((size_t)w.most + 1, sizeof *w.now);
-    w.before = calloc((size_t)w.most + 1, sizeof *w.before);
-    m->workers = w;
-    if (!w.now || !w.before) return base_no_memory("the workers of metrics.jsonl");
-    int n = w.look(w.user, w.now);
-    for (int i = 0; i < n; i++) w.before[w.now[i].worker] = w.now[i];
-    return TRI_OK;
+    return open_either(m, directory, n, name, true);
 }
 
 /* Records a failure and closes the file. */
@@ -211,35 +163,6 @@ static void fail(struct metrics *m, int64_t step, const char *why) {
 
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-/* A worker's entry in "workers"; null if it took no part. */
-static json_t *share(struct metrics_workers *w, const struct observed_worker *now) {
-    struct observed_worker *before = &w->before[now->worker], was = *before;
-    *before = *now;
-    if (!now->takes_part && now->lanes == was.lanes) return NULL;
-    /* Reading is counted before its lane, so compute without data can decrease for a while. The
-     * next lines then start from the larger value. */
-    if (before->compute < was.compute) before->compute = was.compute;
-    json_t *one = json_pack("{s:i,s:f,s:f,s:f,s:f,s:I,s:I}", "worker", now->worker, "compute",
-                            before->compute - was.compute, "wait", now->wait - was.wait, "reduce",
-                            now->reduce - was.reduce, "data", now->data - was.data, "lanes",
-                            (json_int_t)(now->lanes - was.lanes), "peak", (json_int_t)now->peak);
-    if (one && now->replica >= 0) {
-        json_object_set_new(one, "replica", json_integer(now->replica));
-        json_object_set_new(one, "seats", json_pack("[i,i]", now->seats[0], now->seats[1]));
-    }
-    return one;
-}
-
-static json_t *shares(struct metrics_workers *w) {
-    json_t *all = json_array();
-    int n = w->look(w->user, w->now);
-    for (int i = 0; i < n; i++) {
-        json_t *one = share(w, &w->now[i]);
-        if (one) json_array_append_new(all, one);
-    }
-    return all;
-}
-
 static json_t *row(struct metrics *m, const struct observed *o) {
     json_t *object = json_object();
     int bad = json_object_set_new(object, "step", json_integer(o->step));
@@ -251,7 +174,6 @@ static json_t *row(struct metrics *m, const struct observed *o) {
         bad |= json_object_set_new(object, o->name[i], number(averages_mean(&m->since, i)));
     bad |= json_object_set_new(object, "lr", number(o->lr));
     bad |= json_object_set_new(object, "seconds", number(o->now));
-    if (m->workers.now) bad |= json_object_set_new(object, "workers", shares(&m->workers));
     if (!bad) return object;
     json_decref(object);
     return NULL;
@@ -286,9 +208,8 @@ static void put(struct metrics *m, bool flush) {
     m->written = o->now;
     m->through = o->step;
     lock(m);
-    flush |= m->workers.now != NULL;
     averages_clear(&m->since);
-    if (!why && (flush || o->now - m->flushed >= FLUSH_INTERVAL)) {
+    if (!why && (flush || m->at_once || o->now - m->flushed >= FLUSH_INTERVAL)) {
         m->flushed = o->now;
         if (fflush(m->file)) why = strerror(errno);
     }
@@ -325,8 +246,6 @@ tri_status metrics_close(struct metrics *m) {
     tri_status status = m->status;
     if (status) base_fail(status, "%s", m->error);
     averages_close(&m->since);
-    free(m->workers.now);
-    free(m->workers.before);
     free(m->path);
     *m = (struct metrics){0};
     return status;

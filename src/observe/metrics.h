@@ -8,12 +8,6 @@
  * all, and values are means over these. NaN and infinity become null. Lines reach the file at least
  * once a second while steps are done, and at the end.
  *
- * With several workers, a line also has the time that each has spent since the preceding line, in
- * seconds, the lanes it has done, and its memory in bytes:
- *
- *     "workers":[{"worker":0,"compute":0.9,"wait":0.1,"reduce":0.2,"data":0.0,"lanes":4,
- *                 "peak":91234304},...]
- *
  * The results of an evaluation are a line of their own after that of its step:
  *
  *     {"step":120,"epoch":0,"eval":{"loss":0.51,"top1":0.83},"seconds":2.52}
@@ -28,14 +22,6 @@
 
 #include "observe/observe.h"
 
-struct metrics_workers {
-    /* Fills in out[], up to `most` workers, and returns how many there are. */
-    int (*look)(void *user, struct observed_worker *out);
-    void *user;
-    int most;
-    struct observed_worker *before, *now; /* at the preceding line, by worker; buffer for look */
-};
-
 struct metrics {
     char *path;
     FILE *file;            /* null: off, or failed */
@@ -43,25 +29,22 @@ struct metrics {
     struct observed last;  /* the latest step, without its values */
     double written, flushed;
     int64_t every;     /* steps per line, set after opening; 0: by time */
+    bool at_once;      /* lines reach the file immediately, as its writer may die; set the same */
     int64_t through;   /* the step of the last line, whichever process wrote it */
     int64_t evaluated; /* the step of the last line of an evaluation, or later */
     bool locked;
-    struct metrics_workers workers;
     tri_status status; /* the first failure; message in `error` */
     char error[512];
 };
 
-/* Makes the directory if it is missing. The file of an earlier run is renamed to metrics.1.jsonl,
- * or to the next free number, with a message on `tell` if not null. If directory is null, nothing
- * is written. The n names are those of every step; they are not copied. */
-tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name,
-                        FILE *tell);
+/* Makes the directory if it is missing. What the file has is overwritten (see observe/earlier.h).
+ * If directory is null, nothing is written. The n names are those of every step; they are not
+ * copied. */
+tri_status metrics_open(struct metrics *m, const char *directory, int n, const char *const *name);
 /* Continues the file of the same run after its writer has died. */
 tri_status metrics_resume(struct metrics *m, const char *directory, int n, const char *const *name);
 /* Lets another process have the file's lock, until the next line. */
 void metrics_yield(struct metrics *m);
-/* From now on lines have "workers", whose numbers are below w.most. */
-tri_status metrics_watch(struct metrics *m, struct metrics_workers w);
 /* After a failure, which metrics_close returns, nothing more is written; the run continues. */
 void metrics_step(struct metrics *m, const struct observed *o);
 /* The names and values are those of an evaluation after this step. */

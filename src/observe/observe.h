@@ -19,15 +19,6 @@ struct observed {
     const double *value;     /* [n] */
 };
 
-/* How a worker has spent its time since the run began, in seconds. */
-struct observed_worker {
-    int worker;
-    bool takes_part; /* it is neither a spare nor dead */
-    double compute, wait, reduce, data;
-    int64_t lanes, peak; /* lanes done; peak memory in bytes */
-    int replica, seats[2]; /* of a mesh, the first and the last; replica -1: none */
-};
-
 /* Means over steps, weighted by their samples. */
 struct averages {
     int n;

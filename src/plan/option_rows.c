@@ -402,8 +402,8 @@ const struct option_row options_rows[] = {
      early_stop, 0, USE_TRAIN | RESUME_IGNORES, .group = GROUP_EVALUATION},
 
     {"--out", "DIR",
-     "directory for metrics.jsonl; that of an earlier run becomes metrics.1.jsonl, or the next "
-     "free number (default: run; of your own program: none)",
+     "directory for metrics.jsonl, run.json and logs; those of an earlier run get a number, as "
+     "metrics.1.jsonl (default: run; of your own program: none)",
      option_text, FIELD(out), USE_TRAIN | SHOWN | RESUME_IGNORES, .group = GROUP_OUTPUT},
     {"--metrics-every", "N",
      "write a line of metrics for every N steps, with their means (default: for every step, but "

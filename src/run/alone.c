@@ -18,6 +18,7 @@
 #include "run/feed.h"
 #include "run/follow.h"
 #include "run/loader.h"
+#include "run/own_files.h"
 #include "run/policy.h"
 #include "run/profile.h"
 #include "run/record.h"
@@ -57,9 +58,9 @@ static tri_status start(tri_run *run) {
     if (!status && o->metrics_every && !o->out)
         status = base_fail(TRI_USAGE, "--metrics-every (tri_options.metrics_every) is for "
                            "metrics.jsonl, which needs a directory: --out");
-    if (!status) status = record_file(run->record, o->out, run->done, o->quiet);
+    if (!status) status = own_files_open(run);
     if (!status) note_times(own_series_open(&run->own_series, o->forward ? NULL : o->out,
-                                                 run->done, &run->own_time, run_lanes(run)));
+                                            run->done, &run->own_time, run_lanes(run)));
     if (!status && !o->forward) status = events_open(o->on_event, o->out, NULL, &run->events);
     return status;
 }
@@ -124,6 +125,7 @@ static void record(tri_run *run) {
     const bool on = run->own_time.on;
     if (on) spend(SPENT_RECORD);
     record_step(run->record, run);
+    own_files_step(run);
     if (on) spend(SPENT_CALLBACK);
 }
 
@@ -171,9 +173,12 @@ tri_status tri_forward(tri_run *run) {
 static bool yes(const tri_run *run) { (void)run; return true; }
 static bool no(const tri_run *run) { (void)run; return false; }
 static bool finish(tri_run *run) { (void)run; return true; }
-static void leave(tri_run *run, tri_status status) { (void)run, (void)status; }
+static void leave(tri_run *run, tri_status status) {
+    own_files_close(run, status ? (int)status : run->stopped ? TRI_STOPPED : TRI_OK);
+}
 static void nothing(tri_run *run) { (void)run; }
 static void release(tri_run *run) {
+    own_files_close(run, TRI_FAILED); /* unless it has left */
     profile_end(run);
     note_times(own_series_close(&run->own_series, run->done));
     own_time_close(&run->own_time, run->team);
@@ -204,13 +209,14 @@ static void save_answer(tri_run *run, uint32_t asked, const char *error) {
 }
 
 const struct executor executor_alone = {
-    .threads = threads, .place = place, .settle = settle, .start = start, .failed = ignore_message,
-    .step = step, .finish = finish, .leave = leave, .release = release, .free = nothing,
+    .threads = threads, .place = place, .settle = settle, .start = start,
+    .failed = own_files_failed, .step = step, .finish = finish, .leave = leave,
+    .release = release, .free = nothing,
     .at = at, .reports = yes, .reports_step = yes, .writes = yes, .feeds = yes,
     .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .size = size, .ranks = ranks,
     .shown = shown, .take_last_line = take_last_line, .look = crash_look, .crashed = crash_found,
     .traced = crash_traced, .evaluate = tri_evaluate, .set_policy = nothing, .base = base,
     .begin_at = nothing, .saw_deaths = no, .writes_files = ours,
-    .save_failed = ignore_message, .saved = nothing,
+    .save_failed = ignore_message, .saved = own_files_saved,
     .save_asked = save_asked, .save_answer = save_answer,
 };

@@ -251,7 +251,11 @@ static tri_status plan_run(tri_run *run) {
     if (!status && !(run->written = graph_duplicate(run->model, run->model->batch)))
         status = base_last();
     const bool planned = o->save_plan || o->ckpt || visit_is_on();
-    if (!status && planned) status = plan_make(run->model, o, &run->own_plan); /* as written */
+    const bool described = o->out || run->worker; /* in run.json, without the plan if need be */
+    if (!status && (planned || described)) { /* as written */
+        const tri_status made = plan_make(run->model, o, &run->own_plan);
+        if (planned) status = made;
+    }
     if (!status && o->ckpt && !(run->network = tri_graph_print(run->model))) status = base_last();
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
     return status;

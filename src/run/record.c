@@ -34,12 +34,11 @@ tri_status record_open(struct record *r, const tri_run *run) {
     return TRI_OK;
 }
 
-tri_status record_file(struct record *r, const char *directory, bool goes_on, bool quiet) {
-    FILE *notes = quiet ? NULL : stderr;
-    tri_status status = goes_on
-                            ? metrics_resume(&r->metrics, directory, r->seen.n, r->name)
-                            : metrics_open(&r->metrics, directory, r->seen.n, r->name, notes);
+tri_status record_file(struct record *r, const char *directory, bool goes_on, int64_t done) {
+    tri_status status = goes_on ? metrics_resume(&r->metrics, directory, r->seen.n, r->name)
+                                : metrics_open(&r->metrics, directory, r->seen.n, r->name);
     r->metrics.every = r->every;
+    if (r->metrics.through < done) r->metrics.through = done;
     return status;
 }
 
@@ -60,6 +59,15 @@ void record_step(struct record *r, const tri_run *run) {
     if (r->metrics.file) metrics_step(&r->metrics, record_seen(r));
 }
 
+static void log_evaluation(struct record *r, const struct observed *o) {
+    struct text t = {0};
+    if (!r->own.run) return;
+    for (int i = 0; i < o->n; i++) text_add(&t, "%s%s=%.6g", i ? " " : "", o->name[i], o->value[i]);
+    log_event(&r->own.log, LOG_INFO, "evaluation", "step=%lld text=%s", (long long)o->step,
+              t.data ? t.data : "");
+    text_free(&t);
+}
+
 void record_evaluation(struct record *r, int64_t step, int64_t epoch, int n,
                        const char *const *name, const double *value) {
     const struct observed o = {.step = step,
@@ -69,6 +77,7 @@ void record_evaluation(struct record *r, int64_t step, int64_t epoch, int n,
                                .name = name,
                                .value = value};
     metrics_evaluation(&r->metrics, &o);
+    log_evaluation(r, &o);
 }
 
 tri_status record_close(struct record *r) {

@@ -3,7 +3,16 @@
 #ifndef RUN_RECORD_H
 #define RUN_RECORD_H
 
+#include "observe/log.h"
 #include "observe/metrics.h"
+
+/* Of a run of one process, see own_files.h. */
+struct own_files {
+    struct log log;
+    struct run_file *run; /* null: there are none */
+    int64_t first;        /* step */
+    double next;          /* when run.json is written again, as seen.now */
+};
 
 struct record {
     int *output;       /* indices of outputs: the loss first, then the metrics */
@@ -11,14 +20,16 @@ struct record {
     double *value;
     struct observed seen; /* the latest step */
     struct metrics metrics;
+    struct own_files own;
     int64_t every; /* see struct metrics */
     double begin;
     double aside; /* seconds since then that this process spent on evaluations */
 };
 
 tri_status record_open(struct record *r, const tri_run *run);
-/* directory: null for no file. goes_on: another process has begun the file in this run. */
-tri_status record_file(struct record *r, const char *directory, bool goes_on, bool quiet);
+/* directory: null for no file. goes_on: what it has is of the same run. done: the steps before are
+ * not recorded. */
+tri_status record_file(struct record *r, const char *directory, bool goes_on, int64_t done);
 void record_step(struct record *r, const tri_run *run);
 /* Records the results of an evaluation after that step. */
 void record_evaluation(struct record *r, int64_t step, int64_t epoch, int n,

@@ -10,7 +10,7 @@ import sys
 COLUMNS = 100
 LINES = 600
 # Data that nobody reads: numbers, seeds, graphs that a test compares.
-DATA = re.compile(r"tests/(golden/(data|checkpoints)|fuzz/seeds)/|tests/passes/.*\.(tri|out)$")
+DATA = re.compile(r"tests/(golden/(data|checkpoints|runs)|fuzz/seeds)/|tests/passes/.*\.(tri|out)$")
 # They may have more lines.
 LONG_FILES = ["include/trireme.h", "man/trireme.1.in"]
 

@@ -89,10 +89,11 @@ verdict 'the last progress line' $? "$(tail -n 1 err)"
 [ -s run/metrics.jsonl ] && tail -n 1 run/metrics.jsonl |
     grep -q '"step":3,.*"loss":[0-9.]*,"top1":.*"lr":0.01,"seconds":'
 verdict 'metrics' $? "$(cat run/metrics.jsonl)"
-expect 'train again' 0 'err:run/metrics.jsonl is of an earlier run; it is now run/metrics.1.jsonl' \
+expect 'train again' 0 \
+    'err:run: the files of an earlier run have the number 1 now, as metrics.1.jsonl' \
     train $small --data=idx:good --steps=3 --batch=8
 cp run/metrics.1.jsonl oldest
-expect 'a third run' 0 'err:it is now run/metrics.2.jsonl' train $small --data idx:good --steps 3 \
+expect 'a third run' 0 'err:have the number 2 now' train $small --data idx:good --steps 3 \
     --batch 8
 cmp -s run/metrics.1.jsonl oldest && [ -s run/metrics.2.jsonl ]
 verdict 'no metrics are overwritten' $? "$(ls run)"

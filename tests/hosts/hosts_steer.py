@@ -97,8 +97,8 @@ def steering(bed):
              [["h0", "teller", "2", "1"], ["h1", "takes", "3", "2"], ["h2", "takes", "1", "1"]],
              "not all workers of all hosts are ready", 10)
     says(bed, 1, " 2 on h1 .* running", "ps")
-    says(bed, 1, "host h1  teller h0  3 of 3 hosts take part  epoch \\d+\n", "top", "run/h1")
-    says(bed, 2, "is of another host", "top", "run/h1", code=1)
+    says(bed, 1, "host h1  teller h0  3 of 3 hosts take part  epoch \\d+\n", "top", "run/hosts/h1")
+    says(bed, 2, "is of another host", "top", "run/hosts/h1", code=1)
     for asks, other in ((1, 0), (0, 1)):
         step = re.search("paused after step (\\d+)\n",
                          says(bed, asks, "^paused after", "ctl", "run", "pause"))[1]
@@ -133,7 +133,7 @@ def leaving(bed):
     run = start(bed, *MLP, "--steps", "2000", "-n", "1", "--hosts", "h0,h1,h2", host=2)
     for host, step in ((0, 50), (1, 400)):
         reaches(bed, run, step)
-        agent = json.load(open(f"{bed.path}/run/h{host}/agent.json"))["pid"]
+        agent = json.load(open(f"{bed.path}/run/hosts/h{host}/agent.json"))["pid"]
         bed.run(host, ["kill", str(agent)])
         wait_for(lambda: text_of(f"{bed.path}/code-h{host}") == "0\n",
                  f"h{host} does not leave: {text_of(run.file)}", 10)
@@ -217,7 +217,7 @@ def ranks(bed):
     text = ends(run, 0)
     for host in range(2):
         for worker in range(2):
-            text += text_of(f"{bed.path}/run/h{host}/worker-{worker}.out")
+            text += text_of(f"{bed.path}/run/hosts/h{host}/worker-{worker}.out")
     lines = sorted(re.findall("rank.*", text))
     need(lines == ["rank 0 of 3, host 0 of 2", "rank 1 of 3, host 1 of 2",
                    "rank 2 of 3, host 1 of 2"], f"{lines}: {text}")
@@ -255,6 +255,37 @@ def apart(_):
         bed.check_clean(1)
 
 
+def one_directory(bed):
+    """Runs in turn: each has the files of all its hosts together, a resumed one those of before."""
+    def train(hidden, steps, *more):
+        ends(start(bed, "train", f"mlp:hidden={hidden}", *MLP[2:], "--steps", steps, "-n", "1",
+                   "--hosts", "h0,h1", "--ckpt", f"ck{hidden}", "--save-every", "10", *more), 0)
+
+    def runs(number):
+        """Title and steps of the hosts' run.json, and the last step of metrics.jsonl."""
+        part = f".{number}" if number else ""
+        out = [json.load(open(f"{bed.path}/run/hosts{part}/h{host}/run.json")) for host in (0, 1)]
+        last = json.loads(text_of(f"{bed.path}/run/metrics{part}.jsonl").split("\n")[-2])["step"]
+        return [(run["title"], run["hosts"],
+                 [(entry["host"], entry["first"], entry["last"]) for entry in run["entries"]])
+                for run in out], last
+
+    def expected(hidden, *steps):
+        return [(f"mlp:hidden={hidden}", ["h0", "h1"],
+                 [(f"h{host}", *entry) for entry in steps]) for host in (0, 1)], steps[-1][-1]
+
+    train(8, 10)
+    train(9, 10)
+    need(runs(1) == expected(8, (1, 10)) and runs(0) == expected(9, (1, 10)),
+         f"{runs(1)} {runs(0)}")
+    train(8, 20, "--resume")
+    need(runs(2) == expected(9, (1, 10)) and runs(0) == expected(8, (1, 10), (11, 20)),
+         f"{runs(2)} {runs(0)}")
+    need(not os.path.exists(f"{bed.path}/run/hosts.1"), "some have remained")
+    logs = [line for line in says(bed, 0, "agent", "log", "run").split("\n") if "  end  " in line]
+    need(sorted(line.split()[1] for line in logs) == ["h0", "h0", "h1", "h1"], f"{logs}")
+
+
 def cases(bed):
     def tidy(case):
         def run():
@@ -275,7 +306,7 @@ def cases(bed):
         "steering": steering, "a host leaves": leaving, "all stop": stops,
         "an early end": stops_early,
         "a second signal": second_signal, "events and files": events, "ranks": ranks,
-        "what is refused": refused,
+        "what is refused": refused, "one directory": one_directory,
         "apart": apart}.items()}
 
 

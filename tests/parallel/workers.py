@@ -469,13 +469,13 @@ def agent_dies():
 def lanes_done():
     """Also of a network whose lanes are counted before they are computed. With a mesh, both members
     of a replica take part in most of them."""
-    words = "gpt2-tiny:seq=16,vocab=100,heads=2 --batch 4 --lanes 2 -n 2 --metrics-every 1 --quiet"
+    words = "gpt2-tiny:seq=16,vocab=100,heads=2 --batch 4 --lanes 2 -n 2 --quiet"
     for steps, mesh in ((20, ""), (40, "--mesh model=2 --strategy megatron")):
         run = trireme("train", *f"{words} {mesh} --steps {steps} --out lanes".split())
         need(run.returncode == 0, run.err)
-        lines = [json.loads(line) for line in text_of("lanes/metrics.jsonl").split("\n")[:-1]]
-        all_done = sum(worker["lanes"] for line in lines for worker in line["workers"])
-        # The last ones may be noted after the last line.
+        logs = [text_of(f"lanes/worker-{k}.log") for k in (0, 1)]
+        all_done = sum(json.loads(line)["lanes"] for log in logs for line in log.split("\n")[:-1]
+                       if '"event":"leave"' in line)
         least, most = (100, 160) if mesh else (36, 40)
         need(least <= all_done <= most, f"{all_done} lanes in {steps} steps of 2 {mesh}")
 

@@ -45,7 +45,7 @@ static int lines_in(const char *path) {
 static void rows(void **state) {
     (void)state;
     struct metrics m;
-    assert_int_equal(metrics_open(&m, at("a/b"), 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&m, at("a/b"), 2, names), TRI_OK);
     for (int i = 1; i <= 5; i++) {
         double value[] = {i == 2 ? (double)NAN : i, i == 3 ? (double)INFINITY : (double)0.1f};
         struct observed o = at_step(i, 5, i, value);
@@ -75,7 +75,7 @@ static void rows(void **state) {
 static void aggregated(void **state) {
     (void)state;
     struct metrics m;
-    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&m, directory, 2, names), TRI_OK);
     for (int i = 1; i <= 1005; i++) {
         double value[] = {(double)i, 1};
         struct observed o = at_step(i, 5000, 0.001 * i, value);
@@ -101,36 +101,32 @@ static void aggregated(void **state) {
     assert_int_equal(sum, 1005);
 }
 
-static void earlier_run(void **state) {
+/* What the file has is overwritten, unless another run is writing it. */
+static void written_again(void **state) {
     (void)state;
-    struct metrics m;
-    struct paper paper;
+    struct metrics m, other;
     double value[] = {1, 1};
-    paper_open(&paper);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(metrics_open(&m, directory, 2, names, paper.file), TRI_OK);
-        for (int k = 0; k <= i; k++) {
+    for (int i = 2; i >= 1; i--) {
+        assert_int_equal(metrics_open(&m, directory, 2, names), TRI_OK);
+        for (int k = 0; k < i; k++) {
             struct observed o = at_step(k + 1, k + 1, 1, value);
             metrics_step(&m, &o);
         }
         assert_int_equal(metrics_close(&m), TRI_OK);
     }
-    fflush(paper.file);
-    assert_int_equal(lines_in(at("metrics.jsonl")), 3);
-    assert_int_equal(lines_in(at("metrics.1.jsonl")), 1);
-    assert_int_equal(lines_in(at("metrics.2.jsonl")), 2);
-    assert_non_null(strstr(paper.text, "metrics.jsonl is of an earlier run; it is now "));
-    struct metrics other;
-    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
-    assert_int_equal(metrics_open(&other, directory, 2, names, NULL), TRI_FAILED);
+    assert_int_equal(lines_in(at("metrics.jsonl")), 1);
+    assert_int_equal(metrics_open(&m, directory, 2, names), TRI_OK);
+    struct observed o = at_step(1, 1, 1, value);
+    metrics_step(&m, &o);
+    assert_int_equal(metrics_open(&other, directory, 2, names), TRI_FAILED);
     assert_non_null(strstr(tri_message(), "written by another run"));
     assert_int_equal(metrics_close(&m), TRI_OK);
-    paper_close(&paper);
+    assert_int_equal(lines_in(at("metrics.jsonl")), 1);
 }
 
 static void refused(const char *where, tri_status status, const char *message) {
     struct metrics m;
-    assert_int_equal(metrics_open(&m, where, 2, names, NULL), status);
+    assert_int_equal(metrics_open(&m, where, 2, names), status);
     if (!strstr(tri_message(), message))
         fail_msg("the message is \"%s\", which lacks \"%s\"", tri_message(), message);
     assert_int_equal(metrics_close(&m), TRI_OK);
@@ -146,9 +142,9 @@ static void refusals(void **state) {
     refused(at("file/under"), TRI_FAILED, "--out");
     static const char *const taken[] = {"loss", "seconds"};
     struct metrics m;
-    assert_int_equal(metrics_open(&m, directory, 2, taken, NULL), TRI_USAGE);
+    assert_int_equal(metrics_open(&m, directory, 2, taken), TRI_USAGE);
     assert_non_null(strstr(tri_message(), "\"seconds\""));
-    assert_int_equal(metrics_open(&m, NULL, 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&m, NULL, 2, names), TRI_OK);
     double value[] = {1, 1};
     struct observed o = at_step(1, 1, 1, value);
     metrics_step(&m, &o);
@@ -159,7 +155,7 @@ static void refusals(void **state) {
 static void full_disk(void **state) {
     (void)state;
     struct metrics m;
-    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&m, directory, 2, names), TRI_OK);
     m.file = freopen("/dev/full", "w", m.file);
     assert_non_null(m.file);
     double value[] = {1, 1};
@@ -174,19 +170,6 @@ static void full_disk(void **state) {
 
 /* ---- a writer that dies, and its successor ---- */
 
-static int look(void *user, struct observed_worker *out) {
-    const double *spent = user;
-    for (int i = 0; i < 3; i++)
-        out[i] = (struct observed_worker){.worker = i,
-                                          .takes_part = i < 2,
-                                          .compute = *spent * (i + 1),
-                                          .wait = 0.5,
-                                          .lanes = (int64_t)(4 * *spent),
-                                          .peak = 1000};
-    if (*spent < 3) out[2].lanes = 0;
-    return 3;
-}
-
 static void write_text(const char *path, const char *mode, const char *text) {
     FILE *f = fopen(path, mode);
     assert_non_null(f);
@@ -198,34 +181,19 @@ static int64_t whole(json_t *row, const char *name) {
     return json_integer_value(json_object_get(row, name));
 }
 
-/* Each worker's part since the last line; every line is written at once. */
-static void shares(void **state) {
+/* For a writer that may die. */
+static void at_once(void **state) {
     (void)state;
     struct metrics m;
-    double spent = 1, value[] = {1, 1};
-    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
-    assert_int_equal(metrics_watch(&m, (struct metrics_workers){look, &spent, 3, NULL, NULL}),
-                     TRI_OK);
+    double value[] = {1, 1};
+    assert_int_equal(metrics_open(&m, directory, 2, names), TRI_OK);
+    m.at_once = true;
     for (int i = 1; i <= 2; i++) {
-        spent++;
         struct observed o = at_step(i, 5, i * 0.02, value);
         metrics_step(&m, &o);
         assert_int_equal(lines_in(at("metrics.jsonl")), i);
     }
     assert_int_equal(metrics_close(&m), TRI_OK);
-    json_t *row = line_of(at("metrics.jsonl"), 0), *all = json_object_get(row, "workers");
-    assert_int_equal(json_array_size(all), 2);
-    json_t *second = json_array_get(all, 1);
-    assert_int_equal(whole(second, "worker"), 1);
-    assert_true(json_real_value(json_object_get(second, "compute")) == 2);
-    assert_true(json_real_value(json_object_get(second, "wait")) == 0);
-    assert_int_equal(whole(second, "lanes"), 4);
-    assert_int_equal(whole(second, "peak"), 1000);
-    json_decref(row);
-    /* A worker that no longer takes part, and completed lanes since. */
-    row = line_of(at("metrics.jsonl"), 1);
-    assert_int_equal(json_array_size(json_object_get(row, "workers")), 3);
-    json_decref(row);
 }
 
 /* The file ends in the middle of a line, or has no complete line. */
@@ -262,7 +230,7 @@ static void evaluations(void **state) {
     struct metrics m;
     const double value[] = {0.5, NAN};
     const char *path = at("metrics.jsonl");
-    assert_int_equal(metrics_open(&m, directory, 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&m, directory, 2, names), TRI_OK);
     for (int64_t step = 1; step <= 3; step++) { /* too fast for one row per step */
         struct observed o = at_step(step, 5, 0.001 * (double)step, value);
         metrics_step(&m, &o);
@@ -353,10 +321,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(aggregated, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(earlier_run, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(written_again, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(refusals, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(full_disk, make_directory, remove_directory),
-        cmocka_unit_test_setup_teardown(shares, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(at_once, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(continued, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(evaluations, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(rotated, make_directory, remove_directory),

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/own_files.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/host.h"
+#include "observe/earlier.h"
+#include "observe/run_file.h"
+#include "run/checkpointer.h"
+#include "run/describe.h"
+
+#define INTERVAL 10 /* seconds between two writes of run.json */
+
+/* ---- opening ---- */
+
+#define WORDS_MOST 256
+
+/* This process's command line, in `text`. */
+static void read_command(char text[65536], char *word[WORDS_MOST + 1]) {
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    const size_t n = f ? fread(text, 1, 65535, f) : 0;
+    int words = 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    for (char *at = text; at < text + n && words < WORDS_MOST; at += strlen(at) + 1)
+        word[words++] = at;
+    word[words] = NULL;
+}
+
+static tri_status open_log(struct record *r, const char *directory) {
+    struct text path = {0};
+    text_add(&path, "%s/run.log", directory);
+    tri_status status = path.failed ? base_no_memory("run.log")
+                                    : log_open(&r->own.log, path.data, LOG_BUDGET);
+    text_free(&path);
+    return status;
+}
+
+static tri_status open_run(tri_run *run, const char *directory, bool goes_on) {
+    static char text[65536];
+    char *word[WORDS_MOST + 1];
+    const struct plan_line *model = plan_find(&run->own_plan, PLAN_MODEL);
+    struct own_files *own = &run->record->own;
+    struct text path = {0}, about = {0};
+    read_command(text, word);
+    const struct run_start start = {.title = model ? model->value : word[0], .command = word,
+                                    .workers = 1, .threads = run_threads(run),
+                                    .cores = host_cores()};
+    text_add(&path, "%s/run.json", directory);
+    run_describe(run, SIZE_MAX, &about);
+    tri_status status = path.failed || about.failed
+                            ? base_no_memory("run.json")
+                            : run_file_begin(path.data, &start, goes_on, &own->run);
+    own->first = run->done + 1;
+    if (!status) run_file_describe(own->run, about.data);
+    text_free(&path);
+    text_free(&about);
+    return status;
+}
+
+tri_status own_files_open(tri_run *run) {
+    const tri_options *o = &run->options;
+    struct record *r = run->record;
+    int earlier = 0;
+    bool goes_on = false;
+    tri_status status = TRI_OK;
+    if (o->out && *o->out) status = earlier_move(o->out, false, &earlier);
+    if (!status && o->out && run->done)
+        status = earlier_restore(o->out, earlier, o->ckpt, &goes_on);
+    if (!status && !goes_on && !o->quiet) earlier_tell(o->out, earlier, stderr);
+    if (!status) status = record_file(r, o->out, goes_on, run->done);
+    if (status || !o->out || o->forward) return status;
+    status = open_log(r, o->out);
+    if (!status) status = open_run(run, o->out, goes_on);
+    if (!status)
+        log_event(&r->own.log, LOG_INFO, "begin", "step=%lld total=%lld pid=%d",
+                  (long long)run->done, (long long)run->total, (int)getpid());
+    return status;
+}
+
+/* ---- what happens ---- */
+
+void own_files_failed(tri_run *run, const char *message) {
+    const struct own_files *own = &run->record->own;
+    if (own->run)
+        log_event(&run->record->own.log, LOG_ERROR, "failure", "step=%lld text=%s",
+                  (long long)run->done, message);
+}
+
+void own_files_saved(tri_run *run) {
+    const struct checkpointer *c = run->checkpointer;
+    const char *error = c->status ? c->error : "";
+    if (run->record->own.run)
+        log_event(&run->record->own.log, *error ? LOG_ERROR : LOG_INFO, "checkpoint",
+                  "step=%lld bytes=%lld seconds=%g text=%s", (long long)c->state.step,
+                  (long long)c->written, c->write_seconds, error);
+}
+
+void own_files_note(tri_run *run) {
+    struct own_files *own = &run->record->own;
+    own->next = run->record->seen.now + INTERVAL;
+    run_file_steps(own->run, own->first, run->done);
+    run_file_write(own->run);
+}
+
+void own_files_close(tri_run *run, int code) {
+    struct own_files *own = &run->record->own;
+    if (!own->run) return;
+    run_file_steps(own->run, own->first, run->done);
+    run_file_end(own->run, code);
+    log_event(&own->log, code ? LOG_WARNING : LOG_INFO, "end", "step=%lld code=%d",
+              (long long)run->done, code);
+    log_close(&own->log);
+    own->run = NULL;
+}

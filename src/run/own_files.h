@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a run of one process writes beside metrics.jsonl, if it has a directory: run.log and
+ * run.json. With workers the agent does that. */
+#ifndef RUN_OWN_FILES_H
+#define RUN_OWN_FILES_H
+
+#include "run/record.h"
+#include "run/run.h"
+
+/* Also opens metrics.jsonl. The files of an earlier run have a number then, unless this one
+ * continues it. */
+tri_status own_files_open(tri_run *run);
+/* Without open files, these do nothing. */
+void own_files_failed(tri_run *run, const char *message);
+void own_files_saved(tri_run *run);
+void own_files_note(tri_run *run);
+void own_files_close(tri_run *run, int code);
+
+/* After each step. */
+static inline void own_files_step(tri_run *run) {
+    if (run->record->own.run && run->record->seen.now >= run->record->own.next) own_files_note(run);
+}
+
+#endif
