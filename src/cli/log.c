@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme log: the logs of a run's agents and workers, as one, in the order of time. */
-#include <ctype.h>
+ * trireme log: the logs of a run's agents and workers, and what workers have printed, as one, in
+ * the order of time. */
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "data/unicode.h"
 
 struct own {
     int64_t worker, since; /* worker: by its place plus 1; 0: all */
@@ -18,10 +20,28 @@ struct own {
     bool follow;
 };
 
+/* Files of a run, by their names. Each may have a .old with earlier lines. */
+static const struct kind {
+    const char *name; /* for sscanf, up to a number if it has one */
+    const char *from; /* who writes it, if it is no worker */
+    bool ends;        /* its event `end` is that of the run, or of a host */
+} kinds[] = {
+    {"agent.log%n", "agent", true},
+    {"run.log%n", "run", true}, /* of one process */
+    {"worker-%d.log%n", "", false},
+#define OUTPUTS (&kinds[3])
+    {"outputs.jsonl%n", "", false}, /* when worker-K.out have grown */
+#define OUTPUT (&kinds[4])
+    {"worker-%d.out%n", "", false},
+};
+
 /* A file that is read to its end, line by line. */
 struct stream {
+    const struct kind *kind;
+    bool old;          /* FILE.old, to which nothing is added */
     char *path, *from; /* from: "h0 worker 1" */
-    int place;         /* of the worker; -1: the agent's */
+    char *folder;
+    int place;         /* of the worker; -1: none */
     FILE *file;        /* null: it is not there yet, or over */
     ino_t inode;
     char *line;
@@ -30,6 +50,9 @@ struct stream {
     const char *time; /* in it; "" */
     bool has;         /* a line that has not been printed */
     bool ended;       /* of an agent: it has, or others say that its host is lost */
+    /* Of OUTPUT: bytes read, those of FILE.old, too; of these, where the part begins that notes are
+     * about; the end of the last one. */
+    int64_t at, base, noted;
 };
 
 struct merge {
@@ -48,29 +71,39 @@ static bool open_stream(struct stream *s) {
     return s->file;
 }
 
-/* host: "" or "h0". */
-static tri_status add_stream(struct merge *m, const char *directory, const char *host,
-                             const char *name) {
-    struct text path = {0}, from = {0};
-    const size_t length = strcspn(name, ".");
-    const bool agent = *name == 'a';
-    if (!ARRAY_GROW(m->stream, m->n, m->capacity)) return base_no_memory("the logs");
-    text_add(&path, "%s/%s%s%s", directory, host, *host ? "/" : "", name);
-    text_add(&from, "%s%s", host, *host ? " " : "");
-    text_add(&from, agent ? "agent" : "worker %.*s", (int)length - 7, name + 7);
-    if (path.failed || from.failed) return base_no_memory("the logs");
-    struct stream *s = &m->stream[m->n++];
-    *s = (struct stream){.path = path.data, .from = from.data,
-                         .place = agent ? -1 : atoi(name + 7)};
-    return open_stream(s) ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", s->path, strerror(errno));
+/* Of a file's name. Null: it is none of ours. *place: of the worker; -1: none. */
+static const struct kind *kind_of(const char *name, int *place, bool *old) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        int k = -1, n = 0;
+        if (strstr(kinds[i].name, "%d"))
+            sscanf(name, kinds[i].name, &k, &n);
+        else
+            sscanf(name, kinds[i].name, &n);
+        *old = n && !strcmp(name + n, ".old");
+        *place = k;
+        if (n && (!name[n] || *old)) return &kinds[i];
+    }
+    return NULL;
 }
 
-/* agent.log, worker-K.log, and the same with .old, of earlier lines. */
-static bool is_log(const char *name) {
-    int n = 0;
-    if (sscanf(name, "agent.log%n", &n) < 0 || !n)
-        if (sscanf(name, "worker-%*[0-9].log%n", &n) < 0 || !n) return false;
-    return !name[n] || !strcmp(name + n, ".old");
+/* host: "" or "h0". */
+static tri_status add_stream(struct merge *m, const char *folder, const char *host,
+                             const char *name) {
+    struct text path = {0}, from = {0};
+    struct stream s = {.folder = strdup(folder)};
+    s.kind = kind_of(name, &s.place, &s.old);
+    text_add(&path, "%s/%s", folder, name);
+    text_add(&from, "%s%s", host, *host ? " " : "");
+    if (s.place < 0) text_add(&from, "%s", s.kind->from);
+    else text_add(&from, "worker %d", s.place);
+    s.path = path.data;
+    s.from = from.data;
+    if (path.failed || from.failed || !s.folder || !ARRAY_GROW(m->stream, m->n, m->capacity))
+        return base_no_memory("the logs");
+    m->stream[m->n++] = s;
+    return open_stream(&m->stream[m->n - 1])
+               ? TRI_OK
+               : base_fail(TRI_FAILED, "%s: %s", s.path, strerror(errno));
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b) {
@@ -79,29 +112,41 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
 
 static int is_shown(const struct dirent *e) { return *e->d_name != '.'; }
 
-static tri_status add_files(struct merge *m, const char *directory, const char *host) {
-    struct text path = {0};
+/* Those of a folder; with `below`, of the folders in it that have an agent.log, which are hosts. */
+static tri_status add_files(struct merge *m, const char *folder, const char *host, bool below) {
     struct dirent **entry;
-    text_add(&path, "%s%s%s", directory, *host ? "/" : "", host);
-    if (path.failed) return base_no_memory("the logs");
-    const int n = scandir(path.data, &entry, is_shown, by_name);
+    const int n = scandir(folder, &entry, is_shown, by_name);
     tri_status status = TRI_OK;
-    if (n < 0) status = base_fail(TRI_FAILED, "%s: %s", path.data, strerror(errno));
+    if (n < 0) return base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
     for (int i = 0; i < n; i++) {
         const char *name = entry[i]->d_name;
-        struct text inside = {0};
-        text_add(&inside, "%s/%s/agent.log", path.data, name);
-        if (!status && is_log(name)) status = add_stream(m, directory, host, name);
-        else if (!status && !*host && !inside.failed) {
-            FILE *f = fopen(inside.data, "re");
-            if (f) fclose(f);
-            if (f) status = add_files(m, directory, name);
-        }
+        struct text inside = {0}, log = {0};
+        int place;
+        bool old;
+        text_add(&inside, "%s/%s", folder, name);
+        text_add(&log, "%s/%s/agent.log", folder, name);
+        if (!status && (inside.failed || log.failed)) status = base_no_memory("the logs");
+        if (!status && !below && kind_of(name, &place, &old))
+            status = add_stream(m, folder, host, name);
+        else if (!status && below && !access(log.data, F_OK))
+            status = add_files(m, inside.data, name, false);
         text_free(&inside);
+        text_free(&log);
         free(entry[i]);
     }
-    if (n >= 0) free(entry);
-    text_free(&path);
+    free(entry);
+    return status;
+}
+
+/* Versions before kept the files of hosts in DIR/NAME. */
+static tri_status add_all(struct merge *m, const char *directory) {
+    struct text hosts = {0};
+    text_add(&hosts, "%s/hosts", directory);
+    if (hosts.failed) return base_no_memory("the logs");
+    tri_status status = add_files(m, directory, "", false);
+    if (!status && !access(hosts.data, F_OK)) status = add_files(m, hosts.data, "", true);
+    if (!status && !m->n) status = add_files(m, directory, "", true);
+    text_free(&hosts);
     return status;
 }
 
@@ -112,17 +157,24 @@ static const char *text_of(const json_t *j, const char *key) {
     return text ? text : "";
 }
 
-/* What is no object is a line, too. */
-static bool next_line(struct stream *s) {
-    if (s->has || !s->file) return s->has;
+/* The length of a line, which ends with a zero; -1: there is no whole one. */
+static ssize_t read_line(struct stream *s) {
     const long at = ftell(s->file);
-    const ssize_t n = getline(&s->line, &s->room, s->file);
-    if (n <= 0 || s->line[n - 1] != '\n') { /* it may be being written */
+    ssize_t n = getline(&s->line, &s->room, s->file);
+    if (n > 0 && s->line[n - 1] == '\n') n--;
+    else if (n <= 0 || !s->old) { /* it may be being written */
         clearerr(s->file);
         if (at >= 0) fseek(s->file, at, SEEK_SET);
-        return false;
+        return -1;
     }
-    s->line[n - 1] = 0;
+    s->line[n] = 0;
+    return n;
+}
+
+/* What is no object is a line, too. */
+static bool next_line(struct stream *s) {
+    if (s->has || !s->file || s->kind == OUTPUT) return s->has;
+    if (read_line(s) < 0) return false;
     json_decref(s->json);
     s->json = json_loads(s->line, 0, NULL);
     s->time = text_of(s->json, "time");
@@ -132,7 +184,7 @@ static bool next_line(struct stream *s) {
 /* A log that has become FILE.old: the rest of it has been read. */
 static void follow_stream(struct stream *s) {
     struct stat is;
-    if (stat(s->path, &is) || (s->file && is.st_ino == s->inode)) return;
+    if (s->old || stat(s->path, &is) || (s->file && is.st_ino == s->inode)) return;
     if (s->file) fclose(s->file);
     open_stream(s);
 }
@@ -162,17 +214,23 @@ static bool passes(struct merge *m, const struct stream *s) {
     if (o->worker && place != o->worker - 1) return false;
     if (o->level && level_of(text_of(s->json, "level")) < level_of(o->level)) return false;
     if (o->event && strcmp(text_of(s->json, "event"), o->event)) return false;
-    return !o->grep || strstr(s->line, o->grep);
+    return !o->grep || s->kind == OUTPUTS || strstr(s->line, o->grep);
 }
 
 /* Control characters, also those of two bytes, and bytes that are no UTF-8 reach no terminal. */
-static void add_escaped(struct text *t, const char *text) {
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        const bool c1 = *p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
-        if (*p < ' ' || *p == 0x7f || c1) text_add(t, "\\x%02x", c1 ? *++p : *p);
-        else text_add_bytes(t, p, 1);
+static void add_bytes(struct text *t, const char *text, size_t bytes) {
+    int32_t c;
+    int n;
+    for (const char *p = text, *end = text + bytes; p < end; p += n) {
+        n = char_read(p, end, &c);
+        if (c < ' ' || (c >= 0x7f && c < 0xa0))
+            text_add(t, "\\x%02x", (unsigned)(c < 0 ? (unsigned char)*p : c));
+        else
+            text_add_bytes(t, p, (size_t)n);
     }
 }
+
+static void add_escaped(struct text *t, const char *text) { add_bytes(t, text, strlen(text)); }
 
 static void add_value(struct text *t, const json_t *v) {
     if (json_is_string(v)) {
@@ -207,9 +265,7 @@ static tri_status print(const struct stream *s) {
         add_object(&t, s);
     } else {
         text_add(&t, "%s  ", s->from);
-        for (const char *p = s->line; *p; p++)
-            if (isprint((unsigned char)*p)) text_add_bytes(&t, p, 1);
-            else text_add(&t, "\\x%02x", (unsigned char)*p);
+        add_escaped(&t, s->line);
     }
     text_add(&t, "\n");
     return cli_print(&t);
@@ -217,32 +273,108 @@ static tri_status print(const struct stream *s) {
 
 /* ---- the command ---- */
 
-/* Of FILE.old nothing is known: what follows is in FILE. */
-static bool is_agent(const struct stream *s) {
-    return s->place < 0 && strcmp(s->path + strlen(s->path) - 4, ".old");
-}
-
 /* A host that was killed says no more; the others do. */
 static void note_end(struct merge *m, struct stream *s) {
     const char *event = text_of(s->json, "event"), *host = text_of(s->json, "host");
     const size_t n = strlen(host);
     const bool lost = !strcmp(event, "host-lost");
-    if (s->place < 0) s->ended = !strcmp(event, "end");
+    if (s->kind->ends) s->ended = !strcmp(event, "end");
     for (size_t i = 0; n && (lost || !strcmp(event, "host-joined")) && i < m->n; i++)
         if (!strncmp(m->stream[i].from, host, n) && m->stream[i].from[n] == ' ')
             m->stream[i].ended = lost;
 }
 
+/* Of FILE.old nothing is known: what follows is in FILE. */
 static bool has_ended(const struct merge *m) {
     bool all = true;
-    for (size_t i = 0; i < m->n; i++) all &= !is_agent(&m->stream[i]) || m->stream[i].ended;
+    for (size_t i = 0; i < m->n; i++) {
+        const struct stream *s = &m->stream[i];
+        all &= !s->kind->ends || s->old || s->ended;
+    }
     return all;
+}
+
+/* ---- what workers have printed ---- */
+
+static tri_status print_output(const struct merge *m, const struct stream *s, size_t n,
+                               const char *time) {
+    struct text t = {0};
+    if (m->own.grep && !memmem(s->line, n, m->own.grep, strlen(m->own.grep))) return TRI_OK;
+    if (*time) {
+        add_escaped(&t, time);
+        text_add(&t, "  ");
+    }
+    text_add(&t, "%s  output  ", s->from);
+    add_bytes(&t, s->line, n);
+    text_add(&t, "\n");
+    return cli_print(&t);
+}
+
+/* The output of a worker. Null: there is none. */
+static struct stream *output_of(struct merge *m, const char *folder, int64_t place, bool old) {
+    for (size_t i = 0; i < m->n; i++) {
+        struct stream *s = &m->stream[i];
+        if (s->kind == OUTPUT && s->place == place && s->old == old && !strcmp(s->folder, folder))
+            return s;
+    }
+    return NULL;
+}
+
+/* Lines up to this many bytes from the begin of what the worker has printed. */
+static tri_status print_until(struct merge *m, struct stream *s, int64_t until, const char *time,
+                              bool shown) {
+    struct stream *before = output_of(m, s->folder, s->place, true);
+    tri_status status = TRI_OK;
+    while (!status && s->at < until) {
+        struct stream *from = before && before->file ? before : s;
+        const ssize_t n = from->file ? read_line(from) : -1;
+        if (n < 0 && from == s) break;
+        if (n < 0) { /* it is read to its end */
+            fclose(before->file);
+            before->file = NULL;
+            continue;
+        }
+        s->at += n + 1;
+        if (shown) status = print_output(m, from, (size_t)n, time);
+    }
+    return status;
+}
+
+/* The lines that a note of outputs.jsonl is about. Those of a run that goes on with the files of
+ * another begin anew. */
+static tri_status print_noted(struct merge *m, const struct stream *note, bool shown) {
+    const int64_t from = json_integer_value(json_object_get(note->json, "from"));
+    const json_t *worker = json_object_get(note->json, "worker");
+    struct stream *s = json_is_integer(worker)
+                           ? output_of(m, note->folder, json_integer_value(worker), false) : NULL;
+    if (!s) return TRI_OK;
+    if (from < s->noted) s->base = s->at;
+    s->noted = from + json_integer_value(json_object_get(note->json, "bytes"));
+    return print_until(m, s, s->base + s->noted, note->time, shown);
+}
+
+/* What has no notes, as in versions before, or was written when the agent was killed. */
+static tri_status print_rest(struct merge *m) {
+    const struct own *o = &m->own;
+    tri_status status = TRI_OK;
+    if (o->level && level_of(o->level) > 0) return TRI_OK;
+    if (o->event && strcmp(o->event, "output")) return TRI_OK;
+    for (size_t i = 0; i < m->n && !status; i++) {
+        struct stream *s = &m->stream[i];
+        if (s->kind != OUTPUT || s->old || (o->worker && s->place != o->worker - 1)) continue;
+        s->old = true; /* also what is no whole line */
+        status = print_until(m, s, INT64_MAX, "", true);
+        s->old = false;
+    }
+    return status;
 }
 
 static tri_status print_all(struct merge *m) {
     tri_status status = TRI_OK;
     for (struct stream *s; !status && (s = earliest(m));) {
-        if (passes(m, s)) status = print(s);
+        const bool shown = passes(m, s);
+        if (s->kind == OUTPUTS) status = print_noted(m, s, shown);
+        else if (shown) status = print(s);
         note_end(m, s);
         s->has = false;
     }
@@ -267,6 +399,7 @@ static void close_all(struct merge *m) {
         json_decref(s->json);
         free(s->path);
         free(s->from);
+        free(s->folder);
         free(s->line);
     }
     free(m->stream);
@@ -283,12 +416,13 @@ static int run(const struct command *c, int argc, char **argv) {
     else if (m.own.level && level_of(m.own.level) < 0)
         status = base_fail(TRI_USAGE, "--level is \"%s\"; it can be info, warning or error",
                            m.own.level);
-    if (!status) status = add_files(&m, a.words[0], "");
+    if (!status) status = add_all(&m, a.words[0]);
     if (!status && !m.n)
-        status = base_fail(TRI_USAGE, "%s has no log of a run with workers (agent.log)",
+        status = base_fail(TRI_USAGE, "%s has no log of a run (agent.log, or run.log)",
                            a.words[0]);
     if (!status) status = print_all(&m);
     if (!status && m.own.follow) status = follow(&m);
+    if (!status) status = print_rest(&m);
     close_all(&m);
     return status ? cli_fail() : TRI_OK;
 }
@@ -304,7 +438,7 @@ static const struct option_row rows[] = {
      offsetof(struct own, worker), USE_ALL, .group = GROUP_NONE},
     {"--level", "L", "only lines of this level or a higher one: info, warning, error", option_text,
      offsetof(struct own, level), USE_ALL, .group = GROUP_NONE},
-    {"--event", "NAME", "only this event, as death or checkpoint", option_text,
+    {"--event", "NAME", "only this event, as death, checkpoint or output", option_text,
      offsetof(struct own, event), USE_ALL, .group = GROUP_NONE},
     {"--grep", "TEXT", "only lines with this text", option_text, offsetof(struct own, grep),
      USE_ALL, .group = GROUP_NONE},
@@ -318,7 +452,7 @@ static const struct option_row rows[] = {
 const struct command command_log = {
     .name = "log",
     .arguments = "DIR [options]",
-    .help = "print the logs of a run's agents and workers in the order of time",
+    .help = "print the logs and the output of a run's agents and workers in the order of time",
     .takes_words = "DIR",
     .rows = rows,
     .run = run,

@@ -16,14 +16,13 @@ json() { # all logs and metrics of a directory are JSON, and step numbers grow
 import glob, json, sys
 for path in glob.glob(sys.argv[1] + '/*.log') + glob.glob(sys.argv[1] + '/*.jsonl'):
     text = open(path).read()
-    assert text.endswith('\n'), path
+    assert not text or text.endswith('\n'), path
     rows = [json.loads(line) for line in text.splitlines()]
     if path.endswith('.log'):
         assert all({'time', 'level', 'event'} <= set(row) for row in rows), path
     else:
-        steps = [row['step'] for row in rows]
+        steps = [row['step'] for row in rows if 'step' in row] # outputs.jsonl has none
         assert all(a < b for a, b in zip(steps, steps[1:])), steps
-        assert all(row['workers'] for row in rows)
 END
 }
 once() { # number of occurrences, pattern, file
@@ -43,6 +42,21 @@ check 'the first step is shown once' once 1 '^step 1/400 ' twice.said
 check 'the last step is shown once' once 1 '^step 400/400 ' twice.said
 check 'and in the metrics' once 1 '"step":400,' twice/metrics.jsonl
 check 'they are one file' test ! -e twice/metrics.1.jsonl
+check 'what each death cost' once 2 '"event":"recovered","worker":[01],"rank":[01],"cost":[0-9]' \
+    twice/agent.log
+run_json() { # number of deaths: each has a cost, and the run has ended
+    python3 - "$1" <<'END'
+import json, sys
+run = json.load(open("twice/run.json"))
+deaths = [fault for fault in run["faults"] if fault["kind"] == "death"]
+assert run["deaths"] == len(deaths) == int(sys.argv[1]), run["faults"]
+assert all(0 < death["cost"] < 60 and death["text"] for death in deaths), deaths
+assert [(entry["first"], entry["last"], entry["exit"]) for entry in run["entries"]] == \
+    [(1, 400, 0)], run["entries"]
+assert {total["worker"] for total in run["totals"]} == {0, 1}, run["totals"]
+END
+}
+check 'run.json has both deaths' run_json 2
 for event in join compiled first-step leave; do
     check "worker 1 tells: $event" has "\"event\":\"$event\",\"worker\":1," twice/worker-1.log
 done
@@ -55,7 +69,7 @@ all() { # pattern: all lines of merged have it, and there are some
 }
 check 'the logs as one' log twice
 check 'in the order of time' sh -c "cut -d' ' -f1 merged | LC_ALL=C sort -c"
-check 'every line' test "$(wc -l <merged)" -eq "$(cat twice/*.log | wc -l)"
+check 'every line' test "$(wc -l <merged)" -eq "$(cat twice/*.log twice/*.out | wc -l)"
 check 'the agent'\''s' has '^2.*Z  agent  start  worker=0  pid=' merged
 check 'those of workers' has '^2.*Z  worker 1  first-step' merged
 check 'of one worker' log twice --worker 1
@@ -94,6 +108,39 @@ mkdir none
 check 'a folder without a run' refused 'none has no log of a run' none
 check 'no folder' sh -c "! '$program' log lost 2>said && grep -q '^trireme: lost: No such' said"
 check 'a level that there is not' refused 'it can be info, warning or error' 'twice --level high'
+
+# What workers print, but the reporter, which has the terminal, is between the lines of logs.
+cat >says.sh <<END2
+#!/bin/sh
+echo "one of \$TRIREME_WORKER"
+printf 'two \\033[2J \\303\\251 \\377\\n'
+exec "$program" train linear --steps 3 --batch 8 --lanes 3 --threads 1 --quiet
+END2
+chmod +x says.sh
+check 'workers that print' "$program" run -n 3 --out says -- ./says.sh
+check 'with the logs' log says
+check 'a line with a time' has '^2.*Z  worker 1  output  one of 1$' merged
+printf 'worker 1  output  two \\x1b[2J \303\251 \\xff\n' >expected
+check 'escaped' grep -qF "$(cat expected)" merged
+check 'before the end' sh -c "sed -n '/output  one of 1/,\$p' merged | grep -q 'agent  end'"
+check 'of one worker' log says --worker 2
+check 'nothing of the other' none 'worker 1' merged
+check 'output alone' log says --event output --grep two
+check 'of both' once 2 '  output  two ' merged
+check 'a level leaves it out' log says --level error
+check 'all of it' none 'output' merged
+printf 'no end' >>says/worker-1.out
+check 'what nobody has noted' log says
+check 'has no time' has '^worker 1  output  no end$' merged
+sed -i 's/"bytes":[0-9]*/"bytes":1/' says/outputs.jsonl
+check 'if notes are lost' log says
+check 'all lines come nevertheless' once 2 '  output  two ' merged
+printf 'of before\nhalf' >says/worker-1.out.old
+check 'a run that was continued' log says --worker 1 --event output
+check 'its earlier output is first' sh -c "head -n 1 merged | grep -q 'of before'"
+check 'with its last line' once 1 'output  half$' merged
+check 'the run of a version before' log "$here/../golden/runs/old"
+check 'its death' has 'Z  agent  warning death  worker=1  pid=19477' merged
 
 # After the last step: in its callback, and between there and the end.
 dies_last() {
