@@ -83,6 +83,7 @@ static void replace(struct agent *a, int place) {
     struct crew_head *h = a->head;
     struct crew_worker *w = &h->worker[place];
     int rank = atomic_load(&w->rank), spare = rank < 0 ? -1 : find_ready(a, true);
+    char text[64];
     if (spare >= 0) {
         struct crew_worker *s = &h->worker[spare];
         int core = atomic_load(&w->core);
@@ -93,7 +94,8 @@ static void replace(struct agent *a, int place) {
         atomic_store(&s->first_claimed, 0);
         atomic_store(&s->rank, rank);
         log_event(&a->log, LOG_INFO, "takeover", "worker=%d rank=%d of=%d", spare, rank, place);
-        a->lost[rank].takeover = agent_fault(a, "takeover", spare, "", NAN);
+        base_format(text, sizeof text, "rank %d of worker %d", rank, place);
+        a->lost[rank].takeover = agent_fault(a, "takeover", spare, text, NAN);
     }
     if (atomic_load(&h->workers.reporter) == place) {
         int next = spare >= 0 ? spare : find_ready(a, false);

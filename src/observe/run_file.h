@@ -17,7 +17,9 @@
  * An entry describes a start, and has no end if it was killed. Points in time are seconds since
  * 1970; process_start is that of /proc/PID/stat. Totals are seconds since the first entry, by what
  * they were spent on. Faults are the last RUN_FAULTS deaths, stalls and takeovers, with the seconds
- * until the rank computed again. What is not known is null or missing. */
+ * until the rank computed again, or, of a stall, without progress. Costs may overlap: that of a
+ * takeover is that of the death before it. What is not known is null or missing. Of an entry that
+ * was killed, steps and totals may be ten seconds old. */
 #ifndef OBSERVE_RUN_FILE_H
 #define OBSERVE_RUN_FILE_H
 
