@@ -138,6 +138,12 @@ int64_t spending_read(const struct spending *s, int64_t now, int64_t time[SPENTS
     return sum;
 }
 
+void spending_add(const struct spending *s, int64_t now, int64_t sum[SPENTS]) {
+    int64_t time[SPENTS];
+    spending_read(s, now, time);
+    for (int i = 0; i < SPENTS; i++) sum[i] += time[i];
+}
+
 int64_t spent_of(const int64_t time[SPENTS], enum spent_group group) {
     int64_t sum = 0;
     for (int i = 0; i < SPENTS; i++)

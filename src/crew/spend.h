@@ -118,6 +118,8 @@ void spend_around(int kind, int64_t begin, int64_t end);
 void spending_end(struct spending *s, int64_t now);
 /* Copies the times up to now, of the present activity, too. For any thread. Returns their sum. */
 int64_t spending_read(const struct spending *s, int64_t now, int64_t time[SPENTS]);
+/* Adds them to those in `sum`. */
+void spending_add(const struct spending *s, int64_t now, int64_t sum[SPENTS]);
 /* Of such times, those of a group. */
 int64_t spent_of(const int64_t time[SPENTS], enum spent_group group);
 

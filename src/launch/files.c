@@ -155,22 +155,13 @@ static void take_from_head(struct agent *a) {
 
 static void take_times(struct agent *a) {
     const struct crew_head *h = a->head;
-    static const struct {
-        const char *name;
-        size_t at;
-    } times[] = {{"compute", offsetof(struct crew_thread, compute)},
-                 {"sum", offsetof(struct crew_thread, reduce)},
-                 {"read", offsetof(struct crew_thread, data)},
-                 {"wait", offsetof(struct crew_thread, wait)}};
-    for (int place = 0; place < h->size.places; place++)
-        for (size_t i = 0; i < COUNT(times); i++) {
-            int64_t sum = 0;
-            for (int t = 0; t < h->size.threads; t++) {
-                const char *thread = (const char *)&h->thread[place * h->size.threads + t];
-                sum += atomic_load((const _Atomic int64_t *)(const void *)(thread + times[i].at));
-            }
-            run_file_total(a->run, place, times[i].name, 1e-9 * (double)sum);
-        }
+    for (int place = 0; place < h->size.places; place++) {
+        int64_t time[SPENTS] = {0};
+        for (int t = 0; t < h->size.threads; t++)
+            spending_add(&h->thread[place * h->size.threads + t].spending, base_now(), time);
+        for (int k = 0; k < SPENTS; k++)
+            run_file_total(a->run, place, spent_rows[k].name, 1e-9 * (double)time[k]);
+    }
 }
 
 static void take_numbers(struct agent *a) {

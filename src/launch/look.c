@@ -254,9 +254,7 @@ static double loss_of(const struct crew_head *h, uint64_t committed) {
 }
 
 static void add_thread(const struct crew_thread *h, int64_t now, struct look_worker *w) {
-    int64_t time[SPENTS];
-    spending_read(&h->spending, now, time);
-    for (int i = 0; i < SPENTS; i++) w->time[i] += time[i];
+    spending_add(&h->spending, now, w->time);
     w->lanes_done += atomic_load(&h->lanes_done);
     w->lanes_lost += atomic_load(&h->lanes_lost);
 }

@@ -126,13 +126,12 @@ static void look(struct meter *m, int64_t now) {
 static void read_place(struct meter *m, int place, int64_t now) {
     const struct crew_head *h = m->head;
     struct times_place *to = &m->place[place];
-    int64_t *sum = m->time[place], time[SPENTS];
+    int64_t *sum = m->time[place];
     *to = (struct times_place){.time = sum, .memory = atomic_load(&h->worker[place].peak)};
     memset(sum, 0, sizeof m->time[place]);
     for (int t = 0; t < h->size.threads; t++) {
         const struct crew_thread *thread = &h->thread[place * h->size.threads + t];
-        spending_read(&thread->spending, now, time);
-        for (int k = 0; k < SPENTS; k++) sum[k] += time[k];
+        spending_add(&thread->spending, now, sum);
         to->lanes += atomic_load(&thread->lanes_done);
         to->lost += atomic_load(&thread->lanes_lost);
     }

@@ -19,12 +19,10 @@ static void read_loss_time(const struct agent *a, struct launch_timing *t) {
 
 /* The time that all threads have waited for others in their steps, in seconds. */
 static double waited(const struct crew_head *h) {
-    int64_t all = 0, time[SPENTS];
-    for (int i = 0; i < h->size.place_threads; i++) {
-        spending_read(&h->thread[i].spending, base_now(), time);
-        all += spent_of(time, SPENT_WAITS) - time[SPENT_WAIT_THREADS];
-    }
-    return (double)all / 1e9;
+    int64_t all[SPENTS] = {0};
+    for (int i = 0; i < h->size.place_threads; i++)
+        spending_add(&h->thread[i].spending, base_now(), all);
+    return (double)(spent_of(all, SPENT_WAITS) - all[SPENT_WAIT_THREADS]) / 1e9;
 }
 
 void agent_time(struct agent *a) {

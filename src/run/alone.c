@@ -41,12 +41,6 @@ static tri_status settle(tri_run *run) {
     return status ? status : executables_settle(run);
 }
 
-/* A failure is told once: nothing more is written after it. */
-static void note_times(tri_status status) {
-    if (status)
-        fprintf(stderr, "trireme: workers.series lacks what follows: %s\n", tri_message());
-}
-
 static tri_status start(tri_run *run) {
     const tri_options *o = &run->options;
     tri_status status = TRI_OK;
@@ -59,8 +53,6 @@ static tri_status start(tri_run *run) {
         status = base_fail(TRI_USAGE, "--metrics-every (tri_options.metrics_every) is for "
                            "metrics.jsonl, which needs a directory: --out");
     if (!status) status = own_files_open(run);
-    if (!status) note_times(own_series_open(&run->own_series, o->forward ? NULL : o->out,
-                                            run->done, &run->own_time, run_lanes(run)));
     if (!status && !o->forward) status = events_open(o->on_event, o->out, NULL, &run->events);
     return status;
 }
@@ -131,7 +123,7 @@ static void record(tri_run *run) {
 
 static bool step(tri_run *run) {
     const int64_t now = own_time_step(&run->own_time);
-    if (now) note_times(own_series_turn(&run->own_series, now, run->done, run->own_time.took));
+    if (now) own_files_timed(run, now);
     checkpointer_answer(run->checkpointer, run);
     if (!goes_on(run)) return false;
     run_set_scalars(run, run->done + 1);
@@ -180,7 +172,6 @@ static void nothing(tri_run *run) { (void)run; }
 static void release(tri_run *run) {
     own_files_close(run, TRI_FAILED); /* unless it has left */
     profile_end(run);
-    note_times(own_series_close(&run->own_series, run->done));
     own_time_close(&run->own_time, run->team);
 }
 static bool is_whole(const tri_run *run) { return !run->machine->updating; }

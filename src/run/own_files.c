@@ -13,6 +13,12 @@
 
 #define INTERVAL 10 /* seconds between two writes of run.json */
 
+/* A failure is told once: nothing more is written after it. */
+static void note_times(tri_status status) {
+    if (status)
+        fprintf(stderr, "trireme: workers.series lacks what follows: %s\n", tri_message());
+}
+
 /* ---- opening ---- */
 
 #define WORDS_MOST 256
@@ -75,6 +81,9 @@ tri_status own_files_open(tri_run *run) {
     status = open_log(r, o->out);
     if (!status) status = open_run(run, o->out, goes_on);
     if (!status)
+        note_times(own_series_open(&run->own_series, o->out, run->done, &run->own_time,
+                                   run_lanes(run)));
+    if (!status)
         log_event(&r->own.log, LOG_INFO, "begin", "step=%lld total=%lld pid=%d",
                   (long long)run->done, (long long)run->total, (int)getpid());
     return status;
@@ -98,17 +107,32 @@ void own_files_saved(tri_run *run) {
                   (long long)c->written, c->write_seconds, error);
 }
 
+void own_files_timed(tri_run *run, int64_t now) {
+    note_times(own_series_turn(&run->own_series, now, run->done, run->own_time.took));
+}
+
+static void add_totals(tri_run *run) {
+    struct own_files *own = &run->record->own;
+    int64_t sum[SPENTS] = {0};
+    run_file_steps(own->run, own->first, run->done);
+    for (int t = 0; run->own_time.spending && t < run->own_time.threads; t++)
+        spending_add(&run->own_time.spending[t], base_now(), sum);
+    for (int k = 0; k < SPENTS; k++)
+        run_file_total(own->run, 0, spent_rows[k].name, 1e-9 * (double)sum[k]);
+}
+
 void own_files_note(tri_run *run) {
     struct own_files *own = &run->record->own;
     own->next = run->record->seen.now + INTERVAL;
-    run_file_steps(own->run, own->first, run->done);
+    add_totals(run);
     run_file_write(own->run);
 }
 
 void own_files_close(tri_run *run, int code) {
     struct own_files *own = &run->record->own;
     if (!own->run) return;
-    run_file_steps(own->run, own->first, run->done);
+    note_times(own_series_close(&run->own_series, run->done));
+    add_totals(run);
     run_file_end(own->run, code);
     log_event(&own->log, code ? LOG_WARNING : LOG_INFO, "end", "step=%lld code=%d",
               (long long)run->done, code);

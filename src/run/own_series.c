@@ -17,11 +17,8 @@ tri_status own_series_open(struct own_series *s, const char *directory, int64_t 
 }
 
 static tri_status add(struct own_series *s, int64_t now, int64_t step) {
-    int64_t sum[SPENTS] = {0}, time[SPENTS];
-    for (int t = 0; t < s->own->threads; t++) {
-        spending_read(&s->own->spending[t], now, time);
-        for (int k = 0; k < SPENTS; k++) sum[k] += time[k];
-    }
+    int64_t sum[SPENTS] = {0};
+    for (int t = 0; t < s->own->threads; t++) spending_add(&s->own->spending[t], now, sum);
     const struct times_place place = {
         .time = sum, .lanes = (uint64_t)((step - s->done) * s->lanes), .memory = s->memory};
     const tri_status status = times_add(&s->times, now, step, s->slowest, s->slowest_step, &place);

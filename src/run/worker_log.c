@@ -20,9 +20,7 @@ struct worker_spent worker_spent_of(const struct crew_head *h, int place) {
     const int64_t now = base_now();
     for (int t = 0; t < h->size.threads; t++) {
         const struct crew_thread *thread = &h->thread[place * h->size.threads + t];
-        int64_t time[SPENTS];
-        spending_read(&thread->spending, now, time);
-        for (int i = 0; i < SPENTS; i++) s.time[i] += time[i];
+        spending_add(&thread->spending, now, s.time);
         s.lanes += atomic_load_explicit(&thread->lanes_done, memory_order_relaxed);
         s.lost += atomic_load_explicit(&thread->lanes_lost, memory_order_relaxed);
     }
