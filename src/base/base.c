@@ -199,6 +199,24 @@ void text_add_bytes(struct text *t, const void *data, size_t bytes) {
     t->data[t->size] = 0;
 }
 
+/* How many bytes the character has; 0: none of UTF-8, or a control character. */
+static size_t printable(const unsigned char *p) {
+    const size_t bytes = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < bytes; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    const bool control = *p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0);
+    return control || *p > 0xf4 ? 0 : bytes;
+}
+
+void text_add_escaped(struct text *t, const char *text) {
+    for (const unsigned char *p = (const unsigned char *)text; *p;) {
+        const size_t bytes = printable(p);
+        if (bytes) text_add_bytes(t, p, bytes);
+        else text_add(t, "\\x%02x", *p);
+        p += bytes ? bytes : 1;
+    }
+}
+
 void text_free(struct text *t) {
     free(t->data);
     *t = (struct text){0};

@@ -54,6 +54,8 @@ struct text {
 };
 void text_add(struct text *t, const char *fmt, ...) TRI_PRINTF(2, 3);
 void text_add_bytes(struct text *t, const void *data, size_t bytes);
+/* A user's text: control characters and bytes that are no UTF-8 become \x1b. */
+void text_add_escaped(struct text *t, const char *text);
 void text_free(struct text *t);
 
 /* A growing array of any element type: `array` is a pointer variable, `n` and `capacity` its

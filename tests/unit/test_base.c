@@ -183,9 +183,20 @@ static void plurals(void **state) {
     text_free(&t);
 }
 
+/* Control characters of one byte and of two, bytes that begin no character or cut one. */
+static void escapes(void **state) {
+    (void)state;
+    struct text t = {0};
+    text_add_escaped(&t, "a\tb\x7f \xc3\xa9\xe2\x82\xac\xf0\x9f\x9a\xa3 \xc2\x9b \xe2\x82 \xff");
+    assert_string_equal(t.data, "a\\x09b\\x7f \xc3\xa9\xe2\x82\xac\xf0\x9f\x9a\xa3 \\xc2\\x9b "
+                                "\\xe2\\x82 \\xff");
+    text_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(plurals),
         cmocka_unit_test(arenas), cmocka_unit_test(texts), cmocka_unit_test(messages),
+        cmocka_unit_test(escapes),
         cmocka_unit_test(hashes), cmocka_unit_test(files), cmocka_unit_test(specs),
         cmocka_unit_test(locales), cmocka_unit_test(columns),
     };
