@@ -86,8 +86,8 @@ FNR == NR { # the table: | folder | may include | libraries | ... |
     if (a != b) edge[a, ++n_edges[a]] = b
     if (to != "") {
         if (to != from && !has(may[from], to)) bad(from, $1 " includes " $2)
-    } else if ($2 ~ "(dnnl|sodium|jansson|utf8proc|zlib|jpeg|png[.]h|ucp)") {
-        match($2, "dnnl|sodium|jansson|utf8proc|zlib|jpeg|png|ucp")
+    } else if ($2 ~ "(dnnl|sodium|jansson|utf8proc|zlib|jpeg|png[.]h|ucp|sqlite3)") {
+        match($2, "dnnl|sodium|jansson|utf8proc|zlib|jpeg|png|ucp|sqlite3")
         if (!has(libraries[from], substr($2, RSTART, RLENGTH))) bad(from, $1 " includes " $2)
     }
     if (from == "models" && file !~ "/(models|args)\\.[ch]$" && to != "" && $2 != "models/models.h")
