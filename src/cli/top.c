@@ -42,7 +42,7 @@ static bool knows_utf8(void) {
     return strstr(l, "UTF-8") || strstr(l, "utf8") || strstr(l, "UTF8") || strstr(l, "utf-8");
 }
 
-static struct top_page measure(bool terminal) {
+struct top_page top_measure(bool terminal) {
     struct winsize size;
     struct top_page page = {.columns = INT_MAX, .unicode = knows_utf8(), .terminal = terminal};
     bool known = isatty(STDOUT_FILENO) && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col;
@@ -120,7 +120,7 @@ static bool await(struct screen *s, int *code) {
 /* ---- pages ---- */
 
 static tri_status draw(struct top *t, bool terminal) {
-    const struct top_page page = measure(terminal);
+    const struct top_page page = top_measure(terminal);
     struct text out = {0};
     top_draw(t, &page, &out);
     tri_status status = cli_print(&out);

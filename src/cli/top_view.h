@@ -17,6 +17,8 @@ struct top_page {
     bool colours, unicode, terminal;
 };
 
+/* terminal: its lines are limited, too. A file has no colours, and as many columns as COLUMNS. */
+struct top_page top_measure(bool terminal);
 /* Adds the whole page; for a terminal, with the codes that draw it over the page before. */
 void top_draw(struct top *t, const struct top_page *page, struct text *out);
 /* Explains the columns. */

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme plot: a result of several runs as curves. */
+#include "cli/plot.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "cli/cli.h"
+#include "io/outfile.h"
+
+struct own {
+    const char *key, *by, *svg;
+    bool log;
+};
+
+static tri_status add_run(struct plot *p, const char *run, int number, struct lines *l) {
+    struct curve both[2] = {{0}};
+    tri_status status = curve_read(run, p->key, p->by_time, l, &both[0], &both[1]);
+    for (int i = 0; i < 2; i++) {
+        if (!status && both[i].n && ARRAY_GROW(p->curve, p->n, p->capacity))
+            p->curve[p->n++] = (struct plot_curve){run, (size_t)number, both[i]};
+        else curve_free(&both[i]);
+    }
+    return status;
+}
+
+static tri_status no_curves(const struct plot *p, const struct lines *l) {
+    struct nearest near = {.wanted = p->key};
+    bool is_one = false;
+    for (size_t i = LINES_FIXED; i < l->n; i++) is_one |= nearest_offer(&near, l->name[i]);
+    is_one |= !strcmp(p->key, "lr");
+    if (is_one)
+        return base_fail(TRI_FAILED, "the runs have no %s that is a number%s", p->key,
+                         p->log ? " above 0, as --log needs it" : "");
+    if (l->n <= LINES_FIXED) return base_fail(TRI_FAILED, "the runs have no step yet");
+    return base_fail(TRI_USAGE, "the runs have no %s%s", p->key,
+                     nearest_or(&near, "; there are %s", near.names));
+}
+
+static void tell(const struct plot *p, char **run, int n, const struct lines *l) {
+    for (int i = 0; i < n; i++) {
+        size_t k = 0;
+        while (k < p->n && p->curve[k].run != run[i]) k++;
+        if (k == p->n) fprintf(stderr, "trireme: %s has no %s\n", run[i], p->key);
+    }
+    if (l->damaged)
+        fprintf(stderr, "trireme: damaged lines of metrics.jsonl are left out: %lld\n",
+                (long long)l->damaged);
+}
+
+/* Of all that is shown. What a logarithm does not have is removed. */
+static void find_limits(struct plot *p) {
+    p->left = p->bottom = INFINITY;
+    p->right = p->top = -INFINITY;
+    for (size_t i = 0; i < p->n; i++) {
+        struct curve *c = &p->curve[i].curve;
+        size_t kept = 0;
+        for (size_t k = 0; k < c->n; k++) {
+            struct curve_point at = c->point[k];
+            if (p->log && at.y <= 0) continue;
+            if (p->log) at.y = log10(at.y);
+            c->point[kept++] = at;
+            p->left = fmin(p->left, at.x);
+            p->right = fmax(p->right, at.x);
+            p->bottom = fmin(p->bottom, at.y);
+            p->top = fmax(p->top, at.y);
+        }
+        c->n = kept;
+    }
+    /* what differs by rounding alone is a straight line */
+    const double size = fmax(fabs(p->top), fabs(p->bottom));
+    const double room = p->top - p->bottom > 1e-9 * size ? 0 : fmax(size / 10, 1e-6);
+    p->top += room;
+    p->bottom -= room;
+}
+
+static tri_status read_runs(struct plot *p, char **run, int n) {
+    struct lines l = {0};
+    tri_status status = TRI_OK;
+    for (int i = 0; i < n && !status; i++) status = add_run(p, run[i], i, &l);
+    find_limits(p);
+    if (!status && !(p->left <= p->right)) status = no_curves(p, &l);
+    if (!status) tell(p, run, n, &l);
+    lines_free(&l);
+    return status;
+}
+
+static tri_status write_svg(const struct plot *p, const char *path) {
+    struct text t = {0};
+    struct outfile file;
+    plot_svg(p, &t);
+    tri_status status = t.failed ? base_no_memory("a picture") : TRI_OK;
+    if (!status && !(status = outfile_replace(&file, path, NULL)))
+        status = outfile_close(&file, outfile_write(&file, t.data, t.size), NULL);
+    text_free(&t);
+    return status;
+}
+
+static tri_status print(const struct plot *p) {
+    struct text t = {0};
+    struct top_page page = top_measure(false);
+    plot_text(p, &page, &t);
+    return cli_print(&t);
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    static const char *const axes[] = {"steps", "time", NULL};
+    struct own own = {.key = "loss", .by = axes[0]};
+    struct cli_arguments a;
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    struct plot p = {.key = own.key, .log = own.log, .by_time = !strcmp(own.by, axes[1])};
+    tri_status status = TRI_OK;
+    if (option_word(axes, own.by) < 0)
+        status = base_fail(TRI_USAGE, "--by is \"%s\"; it can be steps or time", own.by);
+    if (!status) status = read_runs(&p, a.words, a.n_words);
+    if (!status) status = own.svg ? write_svg(&p, own.svg) : print(&p);
+    for (size_t i = 0; i < p.n; i++) curve_free(&p.curve[i].curve);
+    free(p.curve);
+    return status ? cli_fail() : TRI_OK;
+}
+
+static const struct option_row rows[] = {
+    {"--key", "NAME", "what to show: loss (default), another result, or lr", option_text,
+     offsetof(struct own, key), USE_ALL, .group = GROUP_NONE},
+    {"--by", "AXIS", "over steps (default) or time, in seconds", option_text,
+     offsetof(struct own, by), USE_ALL, .group = GROUP_NONE},
+    {"--log", NULL, "with a logarithmic scale", option_given, offsetof(struct own, log), USE_ALL,
+     .group = GROUP_NONE},
+    {"--svg", "FILE", "write a picture to FILE instead", option_text, offsetof(struct own, svg),
+     USE_ALL, .group = GROUP_NONE},
+    {0},
+};
+
+static void more(struct text *out) {
+    options_paragraph("DIR is the directory of a run (--out), which may still be under way. A line "
+                      "goes through the mean of the steps of each column, and the band around it "
+                      "has all of them. Evaluations have a broken line in the same colour. With "
+                      "NO_COLOR set there are no colours.", out);
+}
+
+const struct command command_plot = {
+    .name = "plot",
+    .arguments = "DIR... [options]",
+    .help = "draw the loss of runs, or another result, in the terminal or as SVG",
+    .takes_words = "DIR",
+    .rows = rows,
+    .more = more,
+    .run = run,
+};
