@@ -10,7 +10,7 @@ set -u
 libraries='libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev'
 libraries="$libraries libjpeg62-turbo-dev libpng-dev"
 build="meson ninja-build pkg-config $libraries"
-test='libcmocka-dev iproute2 libucx-dev'
+test='libcmocka-dev iproute2 libucx-dev libsqlite3-dev'
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. OpenBLAS and BLIS, for the
 # comparison of products. Open MPI, for that of deaths.

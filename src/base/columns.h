@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-#define COLUMNS_MOST 16
+#define COLUMNS_MOST 100
 #define COLUMNS_WIDTH 100 /* characters of a row, if a column may be cut */
 
 /* Adds the rows of `cells` to `out`, each column as wide as its widest cell, with two blanks

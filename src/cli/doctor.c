@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "cli/cli.h"
 #include "dev/dev.h"
+#include "profile/sql.h"
 
 enum health { WELL, WARNING, BROKEN };
 
@@ -91,6 +92,9 @@ static void check_libraries(const struct host *h, struct finding *f) {
     (void)h;
     text_add(&f->what, "zlib %s, libsodium %s, jansson %s", zlibVersion(), sodium_version_string(),
              jansson_version_str());
+#ifdef HAVE_SQLITE
+    text_add(&f->what, ", SQLite %s", sql_version());
+#endif
     if (sodium_init() >= 0) return;
     f->health = BROKEN;
     text_add(&f->fix, "libsodium does not start: install it again");
