@@ -49,14 +49,20 @@ static void rotate(struct log *l) {
     text_free(&old);
 }
 
+void log_time(int64_t time, char text[LOG_TIME]) {
+    const time_t seconds = time / 1000000000;
+    struct tm utc;
+    char day[LOG_TIME - 8] = "?";
+    if (gmtime_r(&seconds, &utc)) strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
+    base_format(text, LOG_TIME, "%s.%03dZ", day, (int)(time / 1000000 % 1000));
+}
+
 static void add_time(struct text *t) {
     struct timespec now;
-    struct tm utc;
+    char text[LOG_TIME];
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    char day[32];
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
-    text_add(t, "{\"time\":\"%s.%03ldZ\"", day, now.tv_nsec / 1000000);
+    log_time(now.tv_sec * 1000000000 + now.tv_nsec, text);
+    text_add(t, "{\"time\":\"%s\"", text);
 }
 
 void log_quote(struct text *t, const char *value) {

@@ -24,6 +24,10 @@ struct log {
 
 enum log_level { LOG_INFO, LOG_WARNING, LOG_ERROR };
 
+/* The time of a line, from nanoseconds since 1970. */
+#define LOG_TIME 32
+void log_time(int64_t time, char text[LOG_TIME]);
+
 /* Opens the file for appending. If path is null, nothing is written. */
 tri_status log_open(struct log *l, const char *path, int64_t budget);
 void log_close(struct log *l);

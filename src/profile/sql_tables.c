@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "observe/log.h"
+#include "observe/series.h"
+
 /* A file of a run. */
 struct place {
     struct sql_runs *runs;
@@ -186,6 +189,63 @@ static tri_status runs(struct sql_table *t, void *user) {
     return status;
 }
 
+/* ---- workers ---- */
+
+/* The frame's values of a place. Shares become seconds. False: it took no part. */
+static bool put_times(struct sql_table *t, const struct series *s, int place) {
+    bool any = t->declares;
+    for (int k = 0; k < s->layout.n; k++) {
+        const struct series_column *c = &s->layout.column[k];
+        const double value = t->declares ? 0 : series_value(s, place, k);
+        char key[SERIES_NAME];
+        for (size_t i = 0; i < sizeof key; i++) key[i] = c->name[i] == '-' ? '_' : c->name[i];
+        if (c->kind != SERIES_SHARE) sql_integer(t, key, (int64_t)value);
+        else sql_real(t, key, value * (double)s->frame.covers / 1e9);
+        any |= value > 0;
+    }
+    return any;
+}
+
+static tri_status put_frame(struct sql_table *t, const struct place *at, const struct series *s) {
+    const struct series_frame *f = &s->frame;
+    char time[LOG_TIME];
+    log_time(s->layout.began + f->time, time);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < s->layout.places && !status; i++) {
+        sql_text(t, "run", at->run);
+        sql_text(t, "host", *at->host ? at->host : NULL);
+        sql_text(t, "time", time);
+        sql_integer(t, "step", f->step);
+        sql_integer(t, "steps", f->steps);
+        sql_real(t, "seconds", (double)f->time / 1e9);
+        sql_real(t, "covers", (double)f->covers / 1e9);
+        sql_integer(t, "worker", i);
+        if (put_times(t, s, i)) status = sql_row(t);
+    }
+    return status;
+}
+
+static tri_status walk_series(struct sql_table *t, const struct place *at) {
+    struct series s;
+    if (series_open(&s, at->path)) {
+        if (t->declares) fprintf(stderr, "trireme: %s; it is left out\n", tri_message());
+        return TRI_OK;
+    }
+    tri_status status = TRI_OK;
+    if (t->declares) put_times(t, &s, 0);
+    for (int64_t i = 0; i < s.n && !status && !t->declares; i++)
+        if (series_read(&s, i)) status = put_frame(t, at, &s);
+    series_close(&s);
+    return status;
+}
+
+static tri_status workers(struct sql_table *t, void *user) {
+    static const char *const columns[] = {"run",     "host",   "time",   "step", "steps",
+                                          "seconds", "covers", "worker", NULL};
+    declare(t, columns);
+    return walk_files(t, user, "workers.series", walk_series);
+}
+
 /* ---- events ---- */
 
 static const char *const event_columns[] = {"run",   "time", "worker", "host", "level",
@@ -327,7 +387,8 @@ static const struct {
     const char *name;
     tri_status (*walk)(struct sql_table *t, void *user);
 } tables[] = {{"runs", runs},     {"metrics", metrics},     {"evaluations", evaluations},
-              {"events", events}, {"operators", operators}, {"moves", moves}};
+              {"workers", workers}, {"events", events},       {"operators", operators},
+              {"moves", moves}};
 
 /* Any file of a run. */
 static tri_status check(const char *directory) {

@@ -73,6 +73,25 @@ printf 'operator,scope,calls,seconds\nmatmul,"a,""b""",7,0.5\n' >odd/profile/10/
 printf 'operator,calls,rate\nadd,1,2e3\ncut' >odd/profile/10.1/ops.csv
 cp odd/metrics.jsonl "o'd*d"
 
+mkdir -p odd/hosts/h0
+python3 - <<'END'
+import struct
+def check(data): # base_check
+    h = len(data)
+    for word, in struct.iter_unpack("<Q", data):
+        h = (h ^ word) * 0x9e3779b97f4a7c15 % (1 << 64)
+        h ^= h >> 32
+    return struct.pack("<I", h % (1 << 32))
+columns = b"compute share 0\nmemory-kib most 4\n".ljust(4096 - 48, b"\0")
+page = struct.pack("<QIIqqIIII", 0x5345495245534952, 1, 0, 10**18, 5 * 10**7, 80, 8, 3, 9) + columns
+file = page[:12] + check(page) + page[16:]
+records = struct.pack("<HHI", 65535, 0, 7) + bytes(8) + struct.pack("<HHI", 0, 0, 9)
+for step in 4, 8: # the place in the middle does nothing
+    head = struct.pack("<qqqqqIHHHH", step, step * 10**9, 2 * 10**9, 0, 0, 4, 0, 0, 0, 0)
+    file += head + check(head + bytes(4) + records) + records
+open("odd/hosts/h0/workers.series", "wb").write(file[:-3])
+open("odd/workers.series", "wb").write(b"damaged")
+END
 expect 'damaged lines are told' 0 'err:damaged lines of metrics.jsonl are left out: 1$' \
     query odd 'select 1'
 query() { # name, what it prints, select
@@ -87,6 +106,10 @@ query 'run.json' 'title,lanes,hosts,step,steps\na\\x1b[2J,4,"[""h0""]",9,20' \
 query 'its starts' 'began,ended,state\n1.5,5,finished' 'select began, ended, state from runs'
 query 'logs' 'time,worker,event,text\n1,,start,"{""n"":1}"\n,,,\\x1b[31m\\xff\n2,1,,{}' \
     'select time, worker, event, text from events'
+query 'times of workers' 'host,worker,step,steps,time,seconds,covers,compute,memory_kib
+h0,0,4,4,2001-09-09T01:46:44.000Z,4,2,2,7\nh0,2,4,4,2001-09-09T01:46:44.000Z,4,2,0,9' \
+    'select host, worker, step, steps, time, seconds, covers, compute, memory_kib from workers'
+same 'a file that is none' 1 "$(grep -c '^trireme: odd/workers.series.*; it is left out$' err)"
 query 'tables of a profile' \
     'profile,operator,scope,calls,seconds,rate\n10,matmul,"a,""b""",7,0.5,\n10.1,add,,1,,2000' \
     'select profile, operator, scope, calls, seconds, rate from operators order by profile'
@@ -139,7 +162,7 @@ kept() { # select, answer; by Python's own SQLite
     python3 -c 'import sqlite3, sys
 print(sqlite3.connect("own.db").execute(sys.argv[1]).fetchone())' "$1" | grep -qxF "$2"
 }
-check 'all tables' kept 'select count(*) from sqlite_master' '(6,)'
+check 'all tables' kept 'select count(*) from sqlite_master' '(7,)'
 check 'all rows' kept 'select count(*), max(step) from metrics' '(24, 20)'
 check 'saved again' "$program" query b --save own.db
 check 'it is replaced' kept 'select count(*), max(step) from metrics' '(4, 12)'
