@@ -198,6 +198,7 @@ tri_status run_files(const char *directory, const char *pattern, glob_t *found) 
     const char *wrong = NULL;
     for (size_t i = 0; i < COUNT(below) && !wrong; i++) {
         struct text t = {0};
+        if (i == 1 && found->gl_pathc) continue;
         for (const char *p = directory; *p; p++)
             text_add(&t, strchr("*?[\\", *p) ? "\\%c" : "%c", *p);
         text_add(&t, "/%s%s", below[i], pattern);

@@ -46,8 +46,8 @@ bool lines_next(struct lines *l);
 bool lines_scan(struct lines *l, const char *line);
 void lines_free(struct lines *l);
 
-/* Adds the files of a run that match the pattern, "*.log": in its directory, and in those that its
- * hosts have there. *found starts as zeroes; globfree frees it. */
+/* Adds the files of a run that match the pattern, "*.log": in its directory, or else in those that
+ * its hosts have there, and in hosts/. *found starts as zeroes; globfree frees it. */
 tri_status run_files(const char *directory, const char *pattern, glob_t *found);
 
 #endif

@@ -124,6 +124,12 @@ static void put_json(struct sql_table *t, const char *key, const json_t *value) 
     free(text);
 }
 
+static void put_time(struct sql_table *t, const char *key, const json_t *seconds) {
+    char text[LOG_TIME];
+    log_time((int64_t)(fmax(0, fmin(json_number_value(seconds), 8e9)) * 1e9), text);
+    sql_text(t, key, json_is_number(seconds) ? text : NULL);
+}
+
 /* When it was started first and ended last, and how. */
 static void put_entries(struct sql_table *t, const json_t *entries) {
     static const char *const states[] = {[TRI_OK] = "finished", [TRI_STOPPED] = "stopped"};
@@ -131,22 +137,20 @@ static void put_entries(struct sql_table *t, const json_t *entries) {
     const json_t *code = json_object_get(last, "exit");
     const size_t how = (size_t)json_integer_value(code);
     const char *state = how < COUNT(states) && states[how] ? states[how] : "failed";
-    put_json(t, "began", json_object_get(json_array_get(entries, 0), "begin"));
-    put_json(t, "ended", json_object_get(last, "end"));
+    put_time(t, "began", json_object_get(json_array_get(entries, 0), "begin"));
+    put_time(t, "ended", json_object_get(last, "end"));
     sql_text(t, "state", json_is_integer(code) ? state : "not ended");
 }
 
-/* The fields of run.json; a list or an object is text, for SQL's json_extract. Long ones are left
- * out. */
+/* The fields of run.json but the long ones; a list or an object is text, for SQL's json_extract. */
 static void put_file(struct sql_table *t, const char *path) {
+    static const char *const taken[] = {"entries", "totals", "faults"};
     json_t *run = json_load_file(path, 0, NULL);
     const char *key;
     json_t *value;
     put_entries(t, json_object_get(run, "entries"));
-    json_object_foreach(run, key, value)
-        if (!json_is_array(value) || json_array_size(value) == 0 ||
-            !json_is_object(json_array_get(value, 0)))
-            put_json(t, key, value);
+    for (size_t i = 0; i < COUNT(taken); i++) json_object_del(run, taken[i]);
+    json_object_foreach(run, key, value) put_json(t, key, value);
     json_decref(run);
 }
 

@@ -68,7 +68,9 @@ printf '{"title":"a\\u001b[2J","lanes":4,"hosts":["h0"],"steps":20,"entries":[{"
     printf '{"time":"1","level":"info","event":"start","n":1}\n'
     printf '\033[31m\377\n{"time":"2","worker":1}\n{"cut'
 } >odd/agent.log
-echo '{"time":"0","event":"old"}' >odd/agent.1.log
+echo '{"time":"0","event":"old"}' | tee odd/agent.1.log >odd/worker-3.1.log
+echo '{"time":"3","event":"join"}' >odd/worker-3.log
+mkdir odd/nested && cp odd/metrics.jsonl odd/agent.log odd/nested
 printf 'operator,scope,calls,seconds\nmatmul,"a,""b""",7,0.5\n' >odd/profile/10/ops.csv
 printf 'operator,calls,rate\nadd,1,2e3\ncut' >odd/profile/10.1/ops.csv
 cp odd/metrics.jsonl "o'd*d"
@@ -103,8 +105,10 @@ query 'what is no number is null' 'step,loss,Loss_2\n1,,2\n2,0.25,\n3,0.5,\n9,4,
 query 'a run with a pattern'\''s name' 'n\n0' "select count(*) n from metrics where run != 'odd'"
 query 'run.json' 'title,lanes,hosts,step,steps\na\\x1b[2J,4,"[""h0""]",9,20' \
     'select title, lanes, hosts, step, steps from runs'
-query 'its starts' 'began,ended,state\n1.5,5,finished' 'select began, ended, state from runs'
-query 'logs' 'time,worker,event,text\n1,,start,"{""n"":1}"\n,,,\\x1b[31m\\xff\n2,1,,{}' \
+query 'its starts' 'began,ended,state
+1970-01-01T00:00:01.500Z,1970-01-01T00:00:05.000Z,finished' 'select began, ended, state from runs'
+query 'logs' 'time,worker,event,text
+1,,start,"{""n"":1}"\n,,,\\x1b[31m\\xff\n2,1,,{}\n3,3,join,{}' \
     'select time, worker, event, text from events'
 query 'times of workers' 'host,worker,step,steps,time,seconds,covers,compute,memory_kib
 h0,0,4,4,2001-09-09T01:46:44.000Z,4,2,2,7\nh0,2,4,4,2001-09-09T01:46:44.000Z,4,2,0,9' \
@@ -120,7 +124,7 @@ json() {
     "$program" query odd 'select text from events' --json 2>/dev/null |
         python3 -c 'import json, sys; print([json.loads(line)["text"] for line in sys.stdin])'
 }
-same 'JSON of what is no text' "['{\"n\":1}', '\\\\x1b[31m\\\\xff', '{}']" "$(json)"
+same 'JSON of what is no text' "['{\"n\":1}', '\\\\x1b[31m\\\\xff', '{}', '{}']" "$(json)"
 
 # One line that says what would be right.
 while IFS='|' read -r select pattern; do
@@ -181,7 +185,7 @@ endless = "with t as (select 1 x union all select x + 1 from t) select x from t 
 run = subprocess.Popen([sys.argv[1], "query", "a", *sys.argv[2:], endless],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-while not open(f"/proc/{run.pid}/stat").read().split()[13] > "5": pass  # it computes
+while int(open(f"/proc/{run.pid}/stat").read().split()[13]) < 5: pass  # it computes
 run.send_signal(signal.SIGINT)
 out, err = run.communicate(timeout=10)
 assert run.returncode == 130 and err == "trireme: interrupted\n", (run.returncode, err)
