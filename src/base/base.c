@@ -31,6 +31,7 @@ tri_status base_fail(tri_status code, const char *fmt, ...) {
     va_end(args);
     for (char *p = next; *p; p++) /* a name read from a file could contain a line break */
         if ((unsigned char)*p < ' ' || *p == 127) *p = ' ';
+        else if (*p == '\xc2' && (p[1] & 0xe0) == 0x80) p[0] = p[1] = ' ';
     memcpy(message, next, sizeof message);
     return last = code;
 }
