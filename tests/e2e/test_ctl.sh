@@ -59,7 +59,8 @@ paused=$(step a)
 check 'top shows the run' says "^mlp:hidden=8  paused .* 2 workers\$" \
     env LC_ALL=C COLUMNS=80 "$program" top a --once
 cp said.out page
-check 'in a file it is whole' says ' OTH .* WAITS FOR   LANE .* PEAK .* STEP AT$' "$program" top a --once
+check 'in a file it is whole' says ' OTH .* WAITS FOR   LANE .* PEAK .* STEP AT$' \
+    "$program" top a --once
 check 'its directory' grep -qx "$work/a" page
 check 'its step' grep -q "^step $paused/20000 " page
 check 'its rate' grep -q '^0.0 samples/s  0.00 steps/s  batch 16 in 4 lanes$' page

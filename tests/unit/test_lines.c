@@ -78,7 +78,7 @@ static void written(void **state) {
     struct metrics m;
     char *text;
     size_t bytes;
-    assert_int_equal(metrics_open(&m, at("run"), 2, names, NULL), TRI_OK);
+    assert_int_equal(metrics_open(&m, at("run"), 2, names), TRI_OK);
     for (int i = 1; i <= 3; i++) {
         const double values[] = {i / 3.0, 1e-30 * i};
         const struct observed o = at_step(i, 3, i / 7.0, values);
