@@ -751,6 +751,10 @@ typedef struct tri_options {
                          "run"; with several workers: the agent's directory) */
     int64_t metrics_every; /* steps per row of metrics.jsonl, which holds their means; 0: a row per
                               step, at most 100 per second */
+    /* "steps=10..20": what every thread does in these steps, both included, is recorded in
+     * out/profile/10, at most profile_most bytes (0: 1 GiB); see tri_profile. */
+    const char *profile;
+    int64_t profile_most;
     const char *load; /* a safetensors file, or a directory of checkpoints */
     bool partial;     /* take from `load` what fits and report the rest; else everything must fit */
     const char *save;
@@ -939,6 +943,12 @@ tri_status tri_write(tri_run *run, const char *name, const void *data, size_t by
  * epochs, sampler, subset, share, tail, data_threads, tokenizer and tri_shorter are refused. */
 tri_status tri_feed(tri_run *run, const char *input, const void *data, size_t bytes);
 tri_status tri_forward(tri_run *run);
+
+/* Records what every thread does in the steps `first` to `last`, both included, as
+ * tri_options.profile; before tri_step makes the first of them, once at a time. With workers, all
+ * call it alike. `trireme report DIR` says what follows from it, and `trireme profile DIR` makes
+ * trace.json and tables. Not for a run that does not train. */
+tri_status tri_profile(tri_run *run, int64_t first, int64_t last);
 
 /* The mean of every scalar output over a data set, in evaluation mode, with the run's parameters.
  * Every sample counts once: batches are weighted by their samples. (Where a loss ignores labels,

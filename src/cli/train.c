@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/profile.h"
 #include "launch/coordinate.h"
 #include "run/run.h"
 #include "loop/train_loop.h"
@@ -51,12 +52,25 @@ static int train(struct cli_arguments *a) {
     return (int)train_loop(g, &a->options, NULL, a->model);
 }
 
+/* After the last step, and only then. */
+static int show_profile(const struct cli_arguments *a, int code) {
+    struct text told = {0};
+    if (code && code != (int)TRI_STOPPED) return code;
+    if (profile_make_tables(a->options.out, NULL, &told))
+        fprintf(stderr, "trireme: %s\n", tri_message());
+    else if (!a->options.quiet && told.data)
+        fprintf(stderr, "%s", told.data);
+    text_free(&told);
+    return code;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch own = {0};
     if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) return cli_fail();
     if (!a.options.out) a.options.out = "run";
-    return wants_agent(&own, &a) ? launch(&own, &a) : train(&a);
+    const int code = wants_agent(&own, &a) ? launch(&own, &a) : train(&a);
+    return a.options.profile && !cli_is_worker() ? show_profile(&a, code) : code;
 }
 
 const struct command command_train = {

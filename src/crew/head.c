@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "base/host.h"
+#include "crew/ring.h"
 
 const char *crew_at_name(enum crew_at at) {
     static const char *const names[CREW_ATS] = {"start", "compile", "data", "lane", "sum",
@@ -40,6 +41,13 @@ tri_status crew_check(const struct crew_size *s) {
     return TRI_OK;
 }
 
+int crew_rings_each(const struct crew_head *h) { return h->size.threads + CREW_RINGS_READ + 1; }
+
+size_t crew_ring_at(const struct crew_head *h, int place, int i) {
+    const size_t each = (ring_bytes(RING_SPANS) + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
+    return ((size_t)place * (size_t)crew_rings_each(h) + (size_t)i) * each;
+}
+
 void crew_head_begin(struct crew_head *h, const struct crew_size *s) {
     *h = (struct crew_head){.magic = CREW_MAGIC, .bytes = sizeof *h, .size = *s,
                             .course.set_rate = NAN};
@@ -64,6 +72,7 @@ tri_status crew_attach(int fd, struct crew_head **out) {
                          "different versions of Trireme; build it again");
     }
     fcntl(fd, F_SETFD, FD_CLOEXEC);
+    fcntl(h->rings, F_SETFD, FD_CLOEXEC);
     *out = h;
     return TRI_OK;
 }

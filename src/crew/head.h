@@ -274,6 +274,28 @@ struct crew_course {
     _Alignas(64) _Atomic int64_t leg_time[LEGS_MOST];
 };
 
+/* A profile: spans of the threads of all workers in some steps. Each state is set by whom it
+ * names. */
+enum crew_profile_state {
+    PROFILE_NONE,    /* the agent, at the end */
+    PROFILE_WANTED,  /* whoever asks: the reporter, or `trireme profile` */
+    PROFILE_OPENS,   /* the reporter, before it opens the first step; the agent makes the files */
+    PROFILE_READY,   /* the agent; without a directory it has failed */
+    PROFILE_RECORDS, /* the reporter */
+    PROFILE_ENDS,    /* the reporter, after the last step; the agent writes what is left */
+};
+
+struct crew_profile {
+    _Alignas(64) atomic_int state;
+    atomic_int by;               /* the process that asks, see crew_asked; 0: none */
+    _Atomic uint64_t first, last; /* steps; first 0: the next one is, and `last` is their number */
+    _Atomic int64_t most;        /* bytes */
+    atomic_int listed;           /* items.jsonl is there; the reporter */
+    _Atomic uint32_t over;       /* counts profiles that are over; the agent, and what follows */
+    _Atomic int64_t spans, lost, bytes;
+    char directory[PATH_MAX], error[CREW_LINE]; /* of the latest one; before READY */
+};
+
 /* Reports for users, the agent and `trireme ctl`. The reporter writes them, unless a comment names
  * another writer. No step depends on them. */
 struct crew_told {
@@ -307,6 +329,7 @@ struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
     int64_t agent;
+    int rings; /* the descriptor of the file of rings, as the store's; see crew_ring */
     struct crew_size size;
     struct crew_chosen chosen;
     _Alignas(64) wait_queue event; /* woken by every change that a thread may wait for */
@@ -316,6 +339,7 @@ struct crew_head {
     struct crew_layout layout;
     struct crew_course course;
     struct crew_told told;
+    struct crew_profile profile;
     struct crew_hosts hosts;
     struct crew_worker worker[CREW_MOST_WORKERS];
     struct group_place place[CREW_MOST_WORKERS];
@@ -326,6 +350,12 @@ struct crew_head {
 static inline size_t crew_head_bytes(void) {
     return (sizeof(struct crew_head) + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;
 }
+
+/* Rings for spans are in a file of their own, which takes memory only once it is used: of a place
+ * those of its threads, then of threads that read ahead, and of the one that writes checkpoints. */
+#define CREW_RINGS_READ 8
+int crew_rings_each(const struct crew_head *h); /* of a place */
+size_t crew_ring_at(const struct crew_head *h, int place, int i); /* its offset */
 
 /* Fails if a size is out of range. */
 tri_status crew_check(const struct crew_size *size);

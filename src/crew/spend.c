@@ -11,10 +11,10 @@ const struct spent_row spent_rows[SPENTS] = {
     EVERY_SPENT(ROW)
 };
 
-/* Found without a call: the library is loaded at the start. */
-static _Thread_local struct spender *mine __attribute__((tls_model("initial-exec")));
+static _Thread_local struct spender *mine;
 
 atomic_bool spend_records;
+struct ring *spend_extra[SPEND_EXTRA];
 
 static int64_t get(const _Atomic int64_t *from) {
     return atomic_load_explicit(from, memory_order_relaxed);
@@ -67,6 +67,18 @@ enum spent spent_now(void) {
 
 struct spender *spend_recorder(void) {
     return spend_is_recorded() && mine && mine->ring ? mine : NULL;
+}
+
+void spend_lane(int lane, int leg) {
+    if (!mine) return;
+    mine->lane = (int16_t)lane;
+    mine->leg = (int8_t)leg;
+}
+
+void spend_whom(int whom, int item) {
+    if (!mine) return;
+    mine->whom = (uint16_t)whom;
+    mine->item = item;
 }
 
 static void put(const struct spender *s, struct span is) {

@@ -106,6 +106,13 @@ extern atomic_bool spend_records;
 static inline bool spend_is_recorded(void) {
     return atomic_load_explicit(&spend_records, memory_order_relaxed);
 }
+/* The rings of threads that belong to no team, by number; null: none. Whoever sets spend_records
+ * sets them before. */
+#define SPEND_EXTRA 9
+extern struct ring *spend_extra[SPEND_EXTRA];
+/* What the calling thread's next spans say. whom: the thread that a wait is for. */
+void spend_lane(int lane, int leg);
+void spend_whom(int whom, int item);
 /* The calling thread, if it records; else null. */
 struct spender *spend_recorder(void);
 /* Puts a span of the calling thread into its ring, from its mark up to now, which is the next

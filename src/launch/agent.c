@@ -39,6 +39,7 @@ static tri_status make_head(struct agent *a) {
     a->head = h;
     crew_head_begin(h, &size);
     h->agent = getpid();
+    if (agent_make_rings(a)) return TRI_FAILED;
     h->asked.until_loss = l->timing ? l->timing->until_loss : 0;
     atomic_store(&h->told.shown.notes, l->timing && l->timing->again);
     pthread_mutexattr_t kind;
@@ -200,6 +201,7 @@ static int supervise(struct agent *a) {
         agent_note_outputs(a, false);
         agent_write_run(a);
         agent_scale(a);
+        agent_profile(a);
         end_without_samples(a);
         if (a->stop_deadline && base_now() > a->stop_deadline) {
             agent_print(a, "the workers have not ended within %g s (--grace): they are killed",
@@ -256,6 +258,7 @@ static void end(struct agent *a) {
     agent_join_watchers(a);
     meter_close(a->meter, &a->log);
     recovery_unmap(&a->recovery);
+    agent_end_profile(a);
     if (a->head) munmap(a->head, crew_head_bytes());
     if (a->fd >= 0) close(a->fd);
     for (int i = 0; i < 2; i++)

@@ -90,6 +90,8 @@ struct agent {
     struct meter *meter; /* nullable */
     struct events *events;
     struct run_file *run;
+    struct recorder *recorder; /* of a profile; null: none is recorded */
+    int rings;                 /* the file of rings */
     int earlier;    /* the number of the files of an earlier run; 0: there are none */
     bool same_run;  /* this host has taken part in the run before */
     bool described, continues; /* as the head says; the file has it */
@@ -177,6 +179,12 @@ void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]);
 void agent_kill(const struct agent *a, int place);
 void agent_kill_all(struct agent *a);
 void agent_join_watchers(struct agent *a);
+/* A profile (recorder.c). make_rings: before a worker is started. close_span: the thread is dead,
+ * and no other has its place yet: its last span is closed. */
+tri_status agent_make_rings(struct agent *a);
+void agent_profile(struct agent *a);
+void agent_close_span(struct agent *a, int thread);
+void agent_end_profile(struct agent *a); /* at the end of the run */
 /* From now on workers have --grace seconds. */
 void agent_begin_grace(struct agent *a);
 /* Kills all workers; the exit code is `code`. The reason has been reported. */

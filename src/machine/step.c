@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "crew/spend.h"
+#include "crew/spans.h"
 
 int machine_lane_size(const struct machine *m, int64_t lane) {
     return lane_samples(m->batch, m->lanes, lane) != m->compilation.samples[0];
@@ -58,6 +58,8 @@ static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int leg, 
     struct program *p = machine_lane_program(m, &m->thread[h->local], s->k, lane);
     struct tree_lane l = {.tree = &m->tree[s->k], .who = *h, .lane = lane, .leg = leg,
                           .size = machine_lane_size(m, lane), .p = p, .step = step};
+    const int64_t began = spend_is_recorded() ? base_now() : 0;
+    if (began) spend_lane(lane, p->g->legs ? leg : -1);
     step->sample = lane_first(m->batch, m->lanes, lane);
     machine_bind_rows(m, p, NULL, step->sample);
     *busy = !tree_begin(&l);
@@ -76,6 +78,8 @@ static bool run_lane(struct lanes_run *s, const struct tree_thread *h, int leg, 
     }
     if (s->k == 1) machine_collect_rows(m, p, leg, lane);
     tree_end(&l, true);
+    if (began) spend_around(SPAN_LANE, began, base_now());
+    if (began) spend_lane(-1, -1);
     return true;
 }
 

@@ -77,9 +77,9 @@ static tri_status add(struct entries *e, const char *directory, const char *name
     struct stat st;
     char path[4096];
     if (*name == '.' || !strip(name, &one.number, one.base)) return TRI_OK;
-    if (!is_ours(one.base) || lstat(join(directory, name, path), &st)) return TRI_OK;
-    const bool folder = S_ISDIR(st.st_mode);
-    if (folder == !!strchr(one.base, '.')) return TRI_OK; /* a file of the user's */
+    if (!is_ours(one.base) || stat(join(directory, name, path), &st)) return TRI_OK;
+    const bool folder = S_ISDIR(st.st_mode), file = S_ISREG(st.st_mode);
+    if (!(strchr(one.base, '.') ? file : folder)) return TRI_OK; /* something of the user's */
     base_format(one.name, sizeof one.name, "%s", name);
     one.empty = !folder && !st.st_size;
     if (!ARRAY_GROW(e->of, e->n, e->capacity)) return base_no_memory(directory);

@@ -409,6 +409,12 @@ const struct option_row options_rows[] = {
      "write a line of metrics for every N steps, with their means (default: for every step, but "
      "at most 100 a second)",
      option_count, FIELD(metrics_every), USE_TRAIN | RESUME_IGNORES, .group = GROUP_OUTPUT},
+    {"--profile", "steps=A..B",
+     "record what every thread does in these steps, both included, in DIR/profile/A: spans, and "
+     "after the last step trace.json and tables",
+     option_text, FIELD(profile), USE_TRAIN | RESUME_IGNORES, .group = GROUP_OUTPUT},
+    {"--profile-most", "BYTES", "the most that a profile may take (default: 1G)", option_size,
+     FIELD(profile_most), USE_TRAIN | RESUME_IGNORES, .group = GROUP_OUTPUT},
     {"--on-event", "CMD", ON_EVENT_HELP, option_text, FIELD(on_event), USE_TRAIN | RESUME_IGNORES,
      .group = GROUP_OUTPUT},
     {"--quiet", NULL, "print no progress", option_given, FIELD(quiet), USE_TRAIN | RESUME_IGNORES,

@@ -21,6 +21,7 @@
 #include "run/own_files.h"
 #include "run/policy.h"
 #include "run/profile.h"
+#include "run/profiler.h"
 #include "run/record.h"
 
 #define PATIENCE 3000000000 /* ns to wait for samples after the run was asked to end */
@@ -124,6 +125,7 @@ static void record(tri_run *run) {
 static bool step(tri_run *run) {
     const int64_t now = own_time_step(&run->own_time);
     if (now) own_files_timed(run, now);
+    if (run->profile_first || run->profiler) profiler_turn(run, run->done + 1);
     checkpointer_answer(run->checkpointer, run);
     if (!goes_on(run)) return false;
     run_set_scalars(run, run->done + 1);
@@ -172,6 +174,7 @@ static void nothing(tri_run *run) { (void)run; }
 static void release(tri_run *run) {
     own_files_close(run, TRI_FAILED); /* unless it has left */
     profile_end(run);
+    profiler_end(run);
     own_time_close(&run->own_time, run->team);
 }
 static bool is_whole(const tri_run *run) { return !run->machine->updating; }

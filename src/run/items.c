@@ -61,6 +61,20 @@ bool items_find(const tri_run *run, int number, struct item_at *out) {
     return false;
 }
 
+#define BESIDE 1.3 /* times the items: with lanes, waits, and parts of several threads */
+
+int64_t items_in_step(const tri_run *run) {
+    const struct machine *m = run->executable;
+    double n = 0;
+    for (int i = 0; i < (int)COUNT(phases); i++) {
+        const struct program *p = program_of(m, graph_at(m, i));
+        const double times = i < 4 ? (double)m->lanes / m->compilation.n_sizes
+                             : i < 6 ? 1 : (double)(m->lanes - 1);
+        if (p) n += times * (double)p->n_items;
+    }
+    return (int64_t)(BESIDE * n) + 16;
+}
+
 /* ---- a line ---- */
 
 static void add_specs(struct text *t, const char *key, tri_tensor *const *tensor, int n) {
@@ -143,7 +157,9 @@ static int64_t *live_bytes(const struct program *p) {
     for (size_t k = 0; live && k < p->g->n_nodes; k++)
         for (int o = 0; o < p->g->node[k]->n_out; o++) {
             const tri_tensor *is = &p->g->node[k]->out[o];
-            if (plan->root[is->id] != is->id || plan->offset[is->id] == MEMORY_OUTSIDE) continue;
+            if (plan->root[is->id] != is->id || plan->offset[is->id] == MEMORY_OUTSIDE ||
+                plan->begin[is->id] < 0) /* nothing needs it */
+                continue;
             live[plan->begin[is->id]] += (int64_t)memory_bytes(is);
             live[plan->end[is->id] + 1] -= (int64_t)memory_bytes(is);
         }

@@ -16,6 +16,8 @@ struct item_at {
     const struct tree *sums;
 };
 bool items_find(const tri_run *run, int number, struct item_at *out);
+/* How many items a step computes, about, and lanes, sums and waits with them. */
+int64_t items_in_step(const tri_run *run);
 /* Writes FOLDER/items.jsonl, for a profile of these steps. */
 tri_status items_write(const tri_run *run, const char *folder, int64_t first, int64_t last);
 

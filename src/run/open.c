@@ -27,6 +27,7 @@
 #include "run/loader.h"
 #include "run/padding.h"
 #include "run/policy.h"
+#include "run/profiler.h"
 #include "run/record.h"
 #include "run/trial.h"
 #include "run/worker.h"
@@ -318,6 +319,7 @@ static tri_status open_run(tri_run *run) {
     run->number = machine_scalar(run->machine, "step");
     run->samples = machine_scalar(run->machine, "samples");
     if (!status) status = policy_settle(run->policy, run);
+    if (!status) status = profiler_take(run);
     if (!status) print_notes(run);
     if (!status && o->load && run->executor->writes(run)) status = tri_load(run, o->load);
     if (!status) status = checkpointer_resume(run->checkpointer, run);
@@ -331,7 +333,8 @@ static tri_status open_run(tri_run *run) {
 }
 
 void run_leave_nothing(tri_options *o) {
-    o->save = o->save_plan = o->ckpt = o->eval_data = o->best = o->out = o->on_event = NULL;
+    o->save = o->save_plan = o->ckpt = o->eval_data = o->best = o->out = o->on_event =
+        o->profile = NULL;
     o->save_every = o->keep = o->keep_every = o->metrics_every = o->eval_every = o->early_stop = 0;
     o->save_minutes = o->early_stop_change = o->max_time = 0;
     o->resume = o->changed = false;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "crew/spans.h"
 #include "machine/team.h"
 
 #define SHORT 2000000   /* nanoseconds: of shorter steps, */
@@ -64,6 +65,7 @@ static void pause_until(struct own_time *o, int64_t steps) {
 
 static void end_step(struct own_time *o, int64_t now) {
     o->took = now - o->began;
+    if (spend_is_recorded()) spend_around(SPAN_STEP, o->began, now);
     for (int i = 0; i < SPENTS; i++)
         o->share[i] = atomic_load(&o->spending->time[i]) - o->before[i];
     const bool brief = o->took < SHORT && !spend_is_recorded();
@@ -72,15 +74,27 @@ static void end_step(struct own_time *o, int64_t now) {
     else o->each = 0;
 }
 
+static void begin_step(struct own_time *o, int64_t now) {
+    o->began = now;
+    for (int i = 0; i < SPENTS; i++) o->before[i] = atomic_load(&o->spending->time[i]);
+}
+
 int64_t own_time_turn(struct own_time *o) {
     if (!o->spending) return 0;
     const int64_t now = base_now(), timed = o->began ? now : 0;
     if (!o->on) resume(o, now);
     spend_at(SPENT_OPEN, now);
     if (o->began) end_step(o, now);
-    o->began = o->on ? now : 0;
-    for (int i = 0; o->on && i < SPENTS; i++) o->before[i] = atomic_load(&o->spending->time[i]);
+    o->began = 0;
+    if (o->on) begin_step(o, now);
     return timed;
+}
+
+void own_time_whole(struct own_time *o) {
+    const int64_t now = base_now();
+    if (!o->on) resume(o, now);
+    spend_at(SPENT_OPEN, now);
+    begin_step(o, now);
 }
 
 void own_time_apart(struct own_time *o) {

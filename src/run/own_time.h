@@ -31,6 +31,8 @@ int64_t own_time_turn(struct own_time *o);
 static inline int64_t own_time_step(struct own_time *o) {
     return o->left ? o->left--, 0 : own_time_turn(o);
 }
+/* The step that has just begun is timed. */
+void own_time_whole(struct own_time *o);
 /* Something begins that is no part of a usual step, and is counted exactly. */
 void own_time_apart(struct own_time *o);
 

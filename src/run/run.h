@@ -57,6 +57,8 @@ struct tri_run {
     const struct executor *executor;
     struct own_time own_time; /* of a run of one process */
     struct own_series own_series;
+    int64_t profile_first, profile_last; /* steps to record; 0: none */
+    struct profiler *profiler;   /* of a run of one process; null: nothing is recorded */
     struct profile_times *times; /* of kernels; null: they are not timed */
     struct worker *worker; /* null: the run has one process */
     struct evaluation *evaluation;

@@ -63,6 +63,8 @@ struct worker {
     struct eval_queue evaluation; /* its words are null if no evaluation is shared */
     bool writes;                  /* values it writes to parameters take effect */
     bool reports;                 /* its output has been redirected to the user's */
+    bool rings_tried;             /* the rings for spans are mapped, or that has failed */
+    int64_t stepped;              /* when it began the step before, for spans */
     bool records;                 /* it has opened metrics.jsonl, or tried to */
     struct worker_log log;
     int crash_out, crash_user; /* worker-K.out and the user's stderr, for crash reports; -1: none */

@@ -103,6 +103,11 @@ tri_status worker_check_hosts(const struct worker *c, const tri_run *run);
 struct sha256;
 tri_status worker_add_plan(struct sha256 *h, const tri_run *run);
 
+/* A profile (worker_profile.c). open: the reporter is about to open a step. step: a worker is about
+ * to compute its part of one. */
+void worker_profile_open(struct worker *c, tri_run *run, uint64_t step);
+void worker_profile_step(struct worker *c);
+
 /* Crash reports, see executor.h. */
 struct crash_scene;
 void worker_crash_open(struct worker *c);

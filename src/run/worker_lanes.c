@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "crew/spans.h"
 #include "run/loader.h"
 #include "run/worker_inside.h"
 
@@ -192,6 +193,7 @@ static void run_lane(struct worker_stage *s, const struct tree_thread *who, int 
         if (!failed && !again) board_release(tree_board(l.tree, leg), who->step, who->thread, lane);
     }
     atomic_store(&me->shared->lane_began, 0);
+    if (spend_is_recorded()) spend_around(SPAN_LANE, began, base_now());
     if (s->k == 1) /* a lane that is also counted is one lane */
         atomic_fetch_add_explicit(first ? &me->shared->lanes_done : &me->shared->lanes_lost, 1,
                                   memory_order_relaxed);

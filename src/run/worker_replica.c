@@ -3,6 +3,7 @@
  * of the group play their roles in it (machine/replica.h). Only the captain uses the tree. */
 #include <string.h>
 
+#include "crew/spans.h"
 #include "run/worker_inside.h"
 
 #define PATIENCE 1000000000 /* nanoseconds for late members, if the time of a lane is not known */
@@ -400,6 +401,7 @@ static void follow(struct worker_stage *s, uint64_t order) {
         worker_keep_fault(c, me->shared, o.task.lane, s->step.fault);
     }
     if (!done) group_give_up(&c->group, order);
+    if (spend_is_recorded()) spend_around(SPAN_LANE, began, base_now());
     group_end(&c->group, c->place);
     atomic_store(&me->shared->lane_began, 0);
     if (done) atomic_fetch_add_explicit(&me->shared->lanes_done, 1, memory_order_relaxed);

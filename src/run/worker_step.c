@@ -144,6 +144,7 @@ static void take_scalars(const struct worker *c, tri_run *run) {
 
 static void run_step(struct worker *c, tri_run *run) {
     worker_select_executable(c, run, c->step);
+    worker_profile_step(c);
     struct machine *m = run->machine;
     struct worker_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
@@ -218,6 +219,7 @@ static void open_step(struct worker *c, tri_run *run, uint64_t step) {
         worker_fail(c, tri_message());
         return;
     }
+    worker_profile_open(c, run, step);
     crew_wait(h, worker_rows_are_free, c, &c->context[0].shared->heartbeat);
     if (!worker_enters(c, step)) return;
     for (int k = 0; k < 2; k++)
@@ -317,7 +319,10 @@ static enum crew_for waits_for(const struct worker *c) {
 
 bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     struct crew_head *h = c->head;
-    spend(SPENT_OPEN);
+    const int64_t now = base_now();
+    spend_at(SPENT_OPEN, now);
+    if (spend_is_recorded()) spend_around(SPAN_STEP, c->stepped, now);
+    c->stepped = now;
     atomic_store(&h->course.total, (uint64_t)run->total);
     note_memory(c);
     worker_agree(c, run);

@@ -43,7 +43,7 @@ once() { # number of occurrences, pattern, file
 }
 
 set_of() { # number with a dot, or nothing: the files of a run of two workers
-    echo "agent$1.log metrics$1.jsonl run$1.json worker-0$1.log worker-1$1.log"
+    echo "agent$1.log metrics$1.jsonl run$1.json worker-0$1.log worker-1$1.log workers$1.series"
 }
 sorted() { echo "$@" | tr ' ' '\n' | LC_ALL=C sort | tr '\n' ' ' | sed 's/ $//'; }
 one=$(set_of .1)
