@@ -69,6 +69,13 @@ struct spender *spend_recorder(void) {
     return spend_is_recorded() && mine && mine->ring ? mine : NULL;
 }
 
+void spend_extra_begin(struct spender *s, struct spending *to, int number, uint32_t step,
+                       int lane) {
+    *s = (struct spender){.to = to, .ring = number < SPEND_EXTRA ? spend_extra[number] : NULL,
+                          .step = step, .lane = (int16_t)lane, .leg = -1};
+    mine = s;
+}
+
 void spend_lane(int lane, int leg) {
     if (!mine) return;
     mine->lane = (int16_t)lane;

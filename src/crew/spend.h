@@ -106,10 +106,12 @@ extern atomic_bool spend_records;
 static inline bool spend_is_recorded(void) {
     return atomic_load_explicit(&spend_records, memory_order_relaxed);
 }
-/* The rings of threads that belong to no team, by number; null: none. Whoever sets spend_records
- * sets them before. */
+/* The rings of threads that belong to no team, by number: of those that read ahead, and the last of
+ * the one that writes checkpoints. Null: none. Whoever sets spend_records sets them before. */
 #define SPEND_EXTRA 9
 extern struct ring *spend_extra[SPEND_EXTRA];
+/* Such a thread begins to do something; *s is its own, and it records nothing else. */
+void spend_extra_begin(struct spender *s, struct spending *to, int number, uint32_t step, int lane);
 /* What the calling thread's next spans say. whom: the thread that a wait is for. */
 void spend_lane(int lane, int leg);
 void spend_whom(int whom, int item);

@@ -94,8 +94,10 @@ static void open_profile(struct agent *a) {
 
 static void tell(struct agent *a, const struct drain_seen *seen) {
     struct crew_profile *p = &a->head->profile;
-    const long long first = (long long)atomic_load(&p->first), last = (long long)atomic_load(&p->last);
-    const char *why = seen->error ? seen->error : seen->full ? "--profile-most has been reached" : "";
+    const long long first = (long long)atomic_load(&p->first);
+    const long long last = (long long)atomic_load(&p->last);
+    const char *why = seen->error ? seen->error
+                      : seen->full ? "--profile-most has been reached" : "";
     log_event(&a->log, seen->lost ? LOG_WARNING : LOG_INFO, "profile",
               "step=%lld last=%lld spans=%lld lost=%lld bytes=%lld text=%s", first, last,
               (long long)seen->spans, (long long)seen->lost, (long long)seen->bytes, why);

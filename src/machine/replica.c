@@ -96,18 +96,23 @@ static bool has(const struct replica_thread *t, const struct replica_run *run, u
     return t->seen[executor] >= value;
 }
 
-bool replica_ready(struct replica *r, int thread, const struct replica_run *run) {
+/* An executor that its next round waits for; -1: none. */
+static int lacks(const struct replica *r, int thread, const struct replica_run *run) {
     const struct replica_thread *t = &r->thread[thread];
     const size_t round = t->round;
     uint32_t me = (uint32_t)(r->member * r->p->threads + thread);
-    if (round % 3 == 0 && thread) return has(t, run, me - (uint32_t)thread, round + 1);
-    if (round % 3 == 0 && me) return has(t, run, 0, round + 1);
+    const uint32_t before = thread ? me - (uint32_t)thread : 0;
+    if (round % 3 == 0 && me) return has(t, run, before, round + 1) ? -1 : (int)before;
     const size_t *first = r->needs.first + (round - replica_round_of(r->begin, 0));
     for (size_t i = first[0]; i < first[1]; i++) {
         const struct replica_need *n = &r->needs.need[i];
-        if (n->executor != me && !has(t, run, n->executor, n->value)) return false;
+        if (n->executor != me && !has(t, run, n->executor, n->value)) return (int)n->executor;
     }
-    return true;
+    return -1;
+}
+
+bool replica_ready(struct replica *r, int thread, const struct replica_run *run) {
+    return lacks(r, thread, run) < 0;
 }
 
 static void publish(const struct replica *r, int thread, const struct replica_run *run) {
@@ -138,7 +143,8 @@ struct waiter {
     int n;
     const struct replica_run *run;
     const struct replica_part *next; /* with the earliest round that is ready; null: none is */
-    size_t earliest;                 /* of all rounds */
+    const struct replica_part *waits; /* with the earliest of all rounds: */
+    size_t earliest;
     bool left;
 };
 
@@ -152,7 +158,7 @@ static bool find_part(void *arg) {
         const struct replica_part *p = &w->part[i];
         size_t round = p->replica->thread[p->thread].round;
         if (replica_ended(p->replica, p->thread)) continue;
-        if (round < w->earliest) w->earliest = round;
+        if (round < w->earliest) w->earliest = round, w->waits = p;
         if (round >= best || !replica_ready(p->replica, p->thread, w->run)) continue;
         best = round;
         w->next = p;
@@ -163,7 +169,8 @@ static bool find_part(void *arg) {
 static void wait_for_part(struct waiter *w) {
     const struct replica_run *run = w->run;
     if (find_part(w)) return;
-    if (run->note) run->note(run->user, w->earliest / 3, true);
+    if (run->note && !w->left)
+        run->note(run->user, w->earliest / 3, lacks(w->waits->replica, w->waits->thread, run));
     wait_until(run->queue, run->kind, find_part, w, base_now() + LOOKS, run->heartbeat);
 }
 
@@ -176,7 +183,7 @@ bool replica_run(const struct replica_part *part, int n, const struct replica_ru
         if (w.left || !w.next) return !w.left;
         struct replica *r = w.next->replica;
         size_t round = r->thread[w.next->thread].round;
-        if (run->note && round % 3) run->note(run->user, round / 3, false);
+        if (run->note && round % 3) run->note(run->user, round / 3, REPLICA_RUNS);
         if (!replica_advance(r, w.next->thread, run, step)) return false;
     }
 }

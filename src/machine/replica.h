@@ -38,6 +38,8 @@ struct replica {
     struct replica_thread *thread;
 };
 
+#define REPLICA_RUNS (-2) /* it waits for nobody */
+
 /* How a run is done. */
 struct replica_run {
     _Atomic uint64_t *word; /* by executor: member * threads + thread */
@@ -46,7 +48,8 @@ struct replica_run {
     enum wait_kind kind;
     _Atomic uint64_t *heartbeat;              /* of a waiting thread; nullable */
     bool (*go_on)(void *user);                /* asked before each share and while waiting */
-    void (*note)(void *user, size_t item, bool waits); /* before a share, or waiting for one */
+    /* Before a share of an item, or when it must wait for another executor (-1: not known) */
+    void (*note)(void *user, size_t item, int waits_for);
     bool (*at_stop)(void *user, int member, int stop);
     void *user; /* these functions are nullable */
 };

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "crew/spans.h"
 #include "data/data.h"
 #include "observe/events.h"
 #include "run/access.h"
@@ -250,11 +251,14 @@ static void *write_it(void *arg) {
     struct checkpointer *c = run->checkpointer;
     const tri_options *o = &run->options;
     double began = base_seconds();
+    struct spending spending = {0};
+    struct spender spender;
     struct hashing h;
     sigset_t too_large; /* a file beyond `ulimit -f` shall fail, not kill the process */
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &too_large, NULL);
+    spend_extra_begin(&spender, &spending, SPEND_EXTRA - 1, (uint32_t)c->state.step, -1);
     c->status = check_finite(c, run);
     if (c->status) return NULL;
     hashing_begin(&h);
@@ -273,6 +277,7 @@ static void *write_it(void *arg) {
         *c->left = 0;
     finish_writing(c, run);
     c->write_seconds = base_seconds() - began;
+    if (spend_is_recorded()) spend_around(SPAN_WRITE, (int64_t)(1e9 * began), base_now());
     return NULL;
 }
 

@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "crew/spend.h"
+#include "crew/head.h"
+#include "crew/spans.h"
 #include "data/data.h"
 #include "run/executables.h"
 #include "run/feed.h"
@@ -165,14 +166,25 @@ static void note(const struct loader *l, struct loader_reader *r, int64_t step, 
                           memory_order_relaxed);
 }
 
+/* A thread that reads ahead says what its span is about; the run's threads have. */
+static void begin_span(const struct loader *l, struct loader_reader *r) {
+    const int number = (int)(r - l->reader) - l->run_threads;
+    const int own = number < CREW_RINGS_READ ? number : SPEND_EXTRA;
+    if (number >= 0)
+        spend_extra_begin(&r->spender, &r->spending, own, (uint32_t)atomic_load(&r->step),
+                          atomic_load(&r->lane));
+}
+
 static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {
     struct rows rows = rows_of(l, step, piece);
-    bool timed = shared(l);
+    const bool recorded = spend_is_recorded(), timed = shared(l) || recorded;
     int64_t began = timed ? base_now() : 0;
     note(l, r, step, piece);
+    if (recorded) begin_span(l, r);
     tri_status status = read_in_turn(l, r, buffer_of(l, step), step, rows);
     publish(l, step, piece, status);
     int64_t took = timed ? base_now() - began : 0;
+    if (recorded) spend_around(SPAN_PIECE, began, began + took);
     if (took > atomic_load(&l->slowest)) atomic_store(&l->slowest, took);
     return status;
 }
@@ -188,8 +200,11 @@ static tri_status read_next(struct loader *l, struct loader_reader *r, int64_t m
     if (*more && *l->error) { /* stays, until a thread of the run needs that step */
         status = base_fail(TRI_FAILED, "%s", l->error);
     } else if (*more) {
+        const int64_t began = spend_is_recorded() ? base_now() : 0;
         note(l, r, step, piece);
+        if (began) begin_span(l, r);
         status = read_rows(l, r, buffer_of(l, step), step, rows_of(l, step, piece), true);
+        if (began) spend_around(SPAN_PIECE, began, base_now());
         if (status) base_format(l->error, sizeof l->error, "%s", tri_message());
         bool last = piece + 1 == pieces_at(l, step);
         l->next_step += !status && last;
@@ -254,6 +269,7 @@ static tri_status fetch_pieces(struct loader *l, const struct loader_request *r,
         *ready = c.step == (uint32_t)r->step && base_now() <= late_at;
         if (!*ready) return TRI_OK;
         const enum spent was = spend(SPENT_WAIT_SAMPLES);
+        if (spend_is_recorded()) spend_whom(shared(l) ? c.owner : -1, -1);
         wait_until(l->place.queue, WAIT_CROWDED, is_settled, &w, late_at, r->heartbeat);
         spend(was);
     }

@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "base/wait.h"
 #include "crew/claim.h"
+#include "crew/spend.h"
 #include "run/crash.h"
 
 struct machine;
@@ -38,7 +39,9 @@ struct loader_reader {
     char *spare; /* for fields that the network does not use */
     char *own;   /* a private batch buffer, if another reader is late; null: not needed yet */
     pthread_t thread;
-    struct crash_thread self; /* of a thread that only reads ahead */
+    struct crash_thread self; /* of a thread that only reads ahead, as the next two */
+    struct spender spender;
+    struct spending spending;
     _Atomic int64_t step;     /* that it reads for */
     atomic_int lane;
 };

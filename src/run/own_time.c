@@ -100,5 +100,5 @@ void own_time_whole(struct own_time *o) {
 void own_time_apart(struct own_time *o) {
     if (!o->spending) return;
     if (!o->on) resume(o, base_now());
-    o->began = 0;
+    if (!spend_is_recorded()) o->began = 0;
 }

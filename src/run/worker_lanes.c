@@ -328,18 +328,21 @@ static bool changed(void *arg) {
 
 #define LOOKS 2000000 /* nanoseconds between two looks whether another track is late */
 
-/* Whether a lane is not computed yet. */
-static bool any_in_flight(const struct worker_stage *s) {
-    struct board *b = tree_board(&s->c->run->machine->tree[s->k], 0);
-    for (int lane = 0, owner; lane < b->tree->lanes; lane++)
-        if (board_in_flight(b, (uint32_t)s->c->step, s->context->number, lane, &owner)) return true;
-    return false;
+/* A thread that computes a lane or leg; -1: none does. */
+static int in_flight(const struct worker_stage *s) {
+    struct tree *t = &s->c->run->machine->tree[s->k];
+    for (int leg = 0; leg < t->buckets.legs; leg++)
+        for (int lane = 0, owner; lane < t->shape.lanes; lane++)
+            if (board_in_flight(tree_board(t, leg), (uint32_t)s->c->step, s->context->number, lane,
+                                &owner))
+                return owner;
+    return -1;
 }
 
 static enum crew_for waits_for(const struct worker_stage *s) {
     if (worker_waits_for_hosts(s)) return CREW_FOR_HOSTS;
     if (worker_has_legs(s)) return worker_lacks_slots(s) ? CREW_FOR_SLOTS : CREW_FOR_LEGS;
-    return any_left(s) || any_in_flight(s) ? CREW_FOR_LANES : CREW_FOR_SUMS;
+    return any_left(s) || in_flight(s) >= 0 ? CREW_FOR_LANES : CREW_FOR_SUMS;
 }
 
 /* False: the stage is over for this thread. */
@@ -354,6 +357,7 @@ static bool wait_for_others(struct worker_stage *s) {
         return false;
     }
     worker_note_wait(me, waits_for(s), s->k);
+    if (spend_is_recorded()) spend_whom(in_flight(s), -1);
     bool left = any_left(s);
     int64_t soon = base_now() + atomic_load(&me->shared->lane_time);
     if (!left && worker_defers(s) && s->defers < soon) soon = s->defers;

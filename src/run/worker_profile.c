@@ -44,7 +44,7 @@ void worker_profile_step(struct worker *c) {
     c->stepped = base_now(); /* the first step counts from here on, */
     atomic_store(&spend_records, true);
     if (me->noted.at == CREW_AT_WAIT) /* of other workers from where the reporter has opened it */
-        spend_around(SPENT_WAIT_OPENING, me->began, c->stepped);
+        spend_around(SPENT_WAIT_OPENING, me->began, atomic_load(&me->shared->spending.since));
 }
 
 /* ---- the reporter ---- */

@@ -179,17 +179,32 @@ static void end_wait(struct order_thread *t) {
     t->waits = false;
 }
 
-static void note(void *thread, size_t item, bool waits) {
-    struct order_thread *t = thread;
-    struct thread_context *me = t->me;
-    t->item = item;
-    t->waits = waits;
-    if (waits) worker_note_wait(me, CREW_FOR_MEMBERS, t->order->c->group.number);
-    else worker_note(me, CREW_AT_LANE, t->order->task.lane, me->name + (int)item);
-}
-
 static struct program *program_of(const struct order *o, int role) {
     return o->c->run->machine->member[role].lane[o->size];
+}
+
+/* The thread that plays the executor. */
+static int thread_of(const struct order *o, int executor) {
+    const struct worker *c = o->c;
+    if (executor < 0) return SPAN_NOBODY;
+    return atomic_load(&c->group.shared->role[executor / c->threads]) * c->threads +
+           executor % c->threads;
+}
+
+static void note(void *thread, size_t item, int waits_for) {
+    struct order_thread *t = thread;
+    struct thread_context *me = t->me;
+    const struct order *o = t->order;
+    t->item = item;
+    t->waits = waits_for != REPLICA_RUNS;
+    if (!t->waits) {
+        worker_note(me, CREW_AT_LANE, o->task.lane, me->name + (int)item);
+        return;
+    }
+    worker_note_wait(me, CREW_FOR_MEMBERS, o->c->group.number);
+    if (spend_is_recorded())
+        spend_whom(thread_of(o, waits_for),
+                   program_of(o, o->role[0])->g->first_item - 1 + (int)item);
 }
 
 /* The captain opens and closes buckets as in a lane of its own; the others learn the slots. */

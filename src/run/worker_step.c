@@ -356,6 +356,8 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
             continue;
         }
         worker_note_wait(&c->context[0], waits_for(c), 0);
+        if (spend_is_recorded())
+            spend_whom(atomic_load(&h->workers.reporter) * c->threads, -1);
         crew_wait(h, something_to_do, c, &c->context[0].shared->heartbeat);
         spend(SPENT_OPEN);
     }

@@ -62,6 +62,13 @@ static void run_task(struct worker_stage *s, int task, struct claim *held, const
     tasks_done(view, task, held);
 }
 
+/* Of a task, by number in a run. */
+static int item_at(const struct worker_stage *s, int task) {
+    const struct sweeps *all = &s->c->current->sweeps[s->k];
+    const int item = all->task[task].item;
+    return item < 0 ? -1 : all->p->g->first_item - 1 + item;
+}
+
 static bool sweep_changed(void *arg) {
     struct worker_stage *s = arg;
     const struct worker *c = s->c;
@@ -89,6 +96,8 @@ static void run_sweep(struct worker_stage *s, const struct tasks *view, int thre
         }
         if (tasks_complete(view->word, begin, end, view->step, &s->from)) return;
         worker_note_wait(me, CREW_FOR_TASKS, all->first + begin);
+        if (spend_is_recorded())
+            spend_whom(claim_read(&view->word[s->from]).owner, item_at(s, s->from));
         crew_wait_until(c->head, sweep_changed, s, worker_defers(s) ? s->defers : INT64_MAX,
                       &me->shared->heartbeat);
     }
