@@ -69,8 +69,9 @@ static int run(const struct command *c, int argc, char **argv) {
     struct launch own = {0};
     if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) return cli_fail();
     if (!a.options.out) a.options.out = "run";
+    const bool shows = a.options.profile && !cli_is_worker();
     const int code = wants_agent(&own, &a) ? launch(&own, &a) : train(&a);
-    return a.options.profile && !cli_is_worker() ? show_profile(&a, code) : code;
+    return shows ? show_profile(&a, code) : code;
 }
 
 const struct command command_train = {

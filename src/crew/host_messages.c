@@ -188,6 +188,9 @@ static void opening(struct walk *w, struct hosts_opening *o) {
     i32(w, &o->shown.notes, ANY);
     i32(w, &o->shown.head, ANY);
     i32(w, &o->shown.not_finite, ANY);
+    i64(w, &o->profile[0], ANY);
+    i64(w, &o->profile[1], ANY);
+    i64(w, &o->profile_most, ANY);
 }
 
 static void report(struct walk *w, void *p, int64_t least, int64_t most) {

@@ -40,7 +40,8 @@
     /* agent -> coordinator -> agents; DONE, of the teller: after which step, and why not */ \
     X(ASK, ASK) \
     X(DONE, ASK | STEP | TEXT) \
-    /* agent -> coordinator, which returns it; step: the latest that the host has opened */ \
+    /* agent -> coordinator, which returns it with its own time as the step; step: the latest that \
+     * the host has opened */ \
     X(BEAT, TIME | STEP | WORKERS) \
     /* coordinator -> agent -> ferry */ \
     X(HOLD, EPOCH) \

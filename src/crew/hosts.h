@@ -44,6 +44,8 @@ struct hosts_opening {
         int64_t step, evaluation;
         int32_t notes, head, not_finite;
     } shown; /* as in crew_shown */
+    uint64_t profile[2]; /* the first and the last step of a profile that begins here; 0: none does */
+    int64_t profile_most; /* bytes */
 };
 
 struct crew_hosts {
@@ -54,6 +56,9 @@ struct crew_hosts {
     int joins; /* the run had begun before this host took part */
     char name[HOSTS_MOST][HOSTS_NAME]; /* the agent, before a host takes part */
     _Alignas(64) _Atomic int64_t lease; /* this host may act until then, by base_now; the agent */
+    /* What to add to this host's base_now for the coordinator's, and by how much that may be wrong,
+     * from the fastest beat so far; 0: not known; the agent. */
+    _Atomic int64_t clock, unsure;
     /* The ferry, when an epoch begins; the teller last, after it has taken what others know of the
      * latest step. Else a new teller might open that step in another way. */
     atomic_int teller;             /* the host whose reporter it is */

@@ -240,7 +240,9 @@ static void take_lost(struct coordinator *c, struct host *h, struct host_message
 }
 
 static void take_beat(struct coordinator *c, struct host *h, struct host_message *m) {
-    coordinator_send(c, h, *m);
+    struct host_message back = *m;
+    back.step = (uint64_t)c->now;
+    coordinator_send(c, h, back);
     h->deadline = c->now + c->o.lease + SLACK;
     h->workers = m->workers;
     if (m->step > h->step) h->step = m->step;

@@ -67,8 +67,17 @@ static void take_welcome(struct member *m, const struct host_message *w) {
     m->o.welcome(m->o.user, w);
 }
 
+/* Of two beats, the one that came back sooner tells the coordinator's clock better. */
+static void learn_clock(struct member *m, const struct host_message *b) {
+    const int64_t half = (m->now - b->time) / 2 + 1, had = atomic_load(&m->hosts->unsure);
+    if (had && half >= had) return;
+    atomic_store(&m->hosts->clock, (int64_t)b->step - b->time - half);
+    atomic_store(&m->hosts->unsure, half);
+}
+
 static void take_beat(struct member *m, const struct host_message *b) {
     if (!m->hosts || b->time > m->now) return;
+    learn_clock(m, b);
     const int64_t had = atomic_load(&m->hosts->lease), has = b->time + m->lease;
     if (has > had) atomic_store(&m->hosts->lease, has);
     if (b->time > m->renewed) m->renewed = b->time;

@@ -2,6 +2,7 @@
  * The agent's part in a profile: it makes the rings' file, and drains it into files of the run's
  * directory, so that no death of a worker loses what has been recorded. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -92,6 +93,22 @@ static void open_profile(struct agent *a) {
     crew_notify(a->head);
 }
 
+/* What to add to the times of this host's spans for those of all. */
+static void write_clock(const struct agent *a) {
+    const struct crew_hosts *h = &a->head->hosts;
+    struct text path = {0};
+    if (!h->n || !atomic_load(&h->unsure)) return;
+    text_add(&path, "%s/clocks.json", a->head->profile.directory);
+    FILE *f = path.failed ? NULL : fopen(path.data, "we");
+    if (f) {
+        fprintf(f, "{\"host\":\"%s\",\"number\":%d,\"offset_ns\":%lld,\"uncertainty_ns\":%lld}\n",
+                h->name[h->self], h->self, (long long)atomic_load(&h->clock),
+                (long long)atomic_load(&h->unsure));
+        fclose(f);
+    }
+    text_free(&path);
+}
+
 static void tell(struct agent *a, const struct drain_seen *seen) {
     struct crew_profile *p = &a->head->profile;
     const long long first = (long long)atomic_load(&p->first);
@@ -115,6 +132,7 @@ static void close_profile(struct agent *a) {
     if (a->recorder) {
         drain_stop(a->recorder->drain);
         drain_look(a->recorder->drain, &seen);
+        write_clock(a);
         tell(a, &seen);
         free_recorder(a);
     }

@@ -161,6 +161,12 @@ void worker_offer(struct worker *c, const struct machine *m, uint64_t step) {
         .step = step, .shape = h->course.shape_of[step % 2], .hosts = s->n, .rate = h->course.rate,
         .set_rate = h->course.set_rate,
         .policy = h->course.policy_state[atomic_load(&h->course.n_policy_states) % 2]};
+    if (atomic_load(&h->profile.state) == PROFILE_RECORDS &&
+        atomic_load(&h->profile.first) == step) {
+        o->profile[0] = step;
+        o->profile[1] = atomic_load(&h->profile.last);
+        o->profile_most = atomic_load(&h->profile.most);
+    }
     memcpy(o->scalar, h->course.scalar, sizeof o->scalar);
     hosts_deal((int)m->lanes, s->n, weight, o->begin);
     keep_shown(&h->told.shown, o);

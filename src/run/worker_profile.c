@@ -95,10 +95,23 @@ static void ask(struct worker *c, tri_run *run, uint64_t step) {
     atomic_compare_exchange_strong(&p->state, &none, PROFILE_WANTED);
 }
 
+/* What another host's reporter has decided. */
+static void follow(struct worker *c, uint64_t step) {
+    const struct hosts_opening *o = &c->head->hosts.opening[step % 2];
+    struct crew_profile *p = &c->head->profile;
+    if (!worker_is_offered(c, step) || o->profile[0] != step) return;
+    if (atomic_load(&p->state) != PROFILE_NONE) return;
+    atomic_store(&p->first, step);
+    atomic_store(&p->last, o->profile[1]);
+    atomic_store(&p->most, o->profile_most);
+    atomic_store(&p->state, PROFILE_WANTED);
+}
+
 void worker_profile_open(struct worker *c, tri_run *run, uint64_t step) {
     struct crew_profile *p = &c->head->profile;
     if (atomic_load(&p->state) == PROFILE_RECORDS && step > atomic_load(&p->last))
         atomic_store(&p->state, PROFILE_ENDS);
+    if (worker_has_hosts(c)) follow(c, step);
     ask(c, run, step);
     switch (atomic_load(&p->state)) {
     case PROFILE_WANTED:

@@ -321,7 +321,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     struct crew_head *h = c->head;
     const int64_t now = base_now();
     spend_at(SPENT_OPEN, now);
-    if (spend_is_recorded()) spend_around(SPAN_STEP, c->stepped, now);
+    if (spend_is_recorded() && worker_opens(c)) spend_around(SPAN_STEP, c->stepped, now);
     c->stepped = now;
     atomic_store(&h->course.total, (uint64_t)run->total);
     note_memory(c);
