@@ -291,6 +291,7 @@ struct crew_profile {
     _Atomic uint64_t first, last; /* steps; first 0: the next one is, and `last` is their number */
     _Atomic int64_t most;        /* bytes */
     atomic_int listed;           /* items.jsonl is there; the reporter */
+    atomic_int transfers;        /* the number of its first item that is a transfer, of board 0 */
     _Atomic uint32_t over;       /* counts profiles that are over; the agent, and what follows */
     _Atomic int64_t spans, lost, bytes;
     char directory[PATH_MAX], error[CREW_LINE]; /* of the latest one; before READY */
@@ -352,7 +353,8 @@ static inline size_t crew_head_bytes(void) {
 }
 
 /* Rings for spans are in a file of their own, which takes memory only once it is used: of a place
- * those of its threads, then of threads that read ahead, and of the one that writes checkpoints. */
+ * those of its threads, then of threads that read ahead, and of the one that writes checkpoints;
+ * after those of all places, the ferry's. */
 #define CREW_RINGS_READ 8
 int crew_rings_each(const struct crew_head *h); /* of a place */
 size_t crew_ring_at(const struct crew_head *h, int place, int i); /* its offset */

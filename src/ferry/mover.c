@@ -7,6 +7,7 @@
 struct move {
     enum { WAITS, ON_ITS_WAY, OVER } state; /* on its way: given to the link, or arriving */
     int slot;   /* that a payload is arriving in */
+    int64_t began; /* when it was given to the link, or announced; if it is watched */
     int unsent; /* the next one of the bucket; -1: none */
 };
 
@@ -30,6 +31,8 @@ struct mover {
     int *lent;    /* by host: payloads that the link has */
     bool *joined; /* by host */
     int arriving;
+    void (*moved)(void *user, const struct mover_moved *is); /* null: nobody watches */
+    void *user;
 };
 
 tri_status mover_open(int self, int hosts, int owner, struct mover **out) {
@@ -58,6 +61,27 @@ void mover_close(struct mover *m) {
 }
 
 void mover_bind(struct mover *m, struct link *l) { m->link = l; }
+
+void mover_watch(struct mover *m, void (*moved)(void *user, const struct mover_moved *is),
+                 void *user) {
+    m->moved = moved;
+    m->user = user;
+}
+
+static void begin_move(const struct mover *m, struct move *x) {
+    x->state = ON_ITS_WAY;
+    if (m->moved) x->began = base_now();
+}
+
+static void end_move(const struct mover *m, struct move *x, int host, bool sent) {
+    x->state = OVER;
+    for (int k = 0; m->moved && k < 2; k++) {
+        const struct phase *p = &m->phase[k];
+        if (!p->is.tree || x < p->move || x >= p->move + p->is.plan->n) continue;
+        const struct transfer *t = &p->is.plan->all[x - p->move];
+        m->moved(m->user, &(struct mover_moved){host, k, t->bucket, t->node, sent, x->began});
+    }
+}
 
 /* ---- a step ---- */
 
@@ -149,7 +173,7 @@ static tri_status send(struct mover *m, int k, int i) {
                                   .item = (uint32_t)x->bucket, .node = (uint32_t)x->node,
                                   .part = (uint32_t)k, .format = (uint32_t)x->format};
     const char *slot = s->slots + s->stride * (size_t)board_slot_of(s->board, x->node);
-    p->move[i].state = ON_ITS_WAY;
+    begin_move(m, &p->move[i]);
     m->lent[x->to]++;
     return link_send(m->link, x->to, &h, slot, s->bytes, &p->move[i]);
 }
@@ -236,7 +260,7 @@ void *mover_where(void *user, int host, const struct link_header *h) {
     x->state = OVER;
     /* The host has computed it, as an earlier epoch asked. */
     if (board_is_done(s->board, m->step, (int)h->node)) return NULL;
-    x->state = ON_ITS_WAY;
+    begin_move(m, x);
     x->slot = board_take(s->board, m->step, m->owner, (int)h->node);
     m->arriving++;
     return s->slots + s->stride * (size_t)x->slot;
@@ -248,7 +272,7 @@ static void arrived(struct mover *m, const struct link_event *e) {
     CHECK(x && x->state == ON_ITS_WAY);
     board_publish_whole(m->phase[h->part].is.sums[h->item].board, m->step, m->owner, (int)h->node,
                         x->slot);
-    x->state = OVER;
+    end_move(m, x, e->host, false);
     m->arriving--;
 }
 
@@ -276,7 +300,7 @@ void mover_stop(struct mover *m) {
 
 bool mover_take(struct mover *m, const struct link_event *e) {
     if (e->what == LINK_SENT) {
-        ((struct move *)e->token)->state = OVER;
+        end_move(m, e->token, e->host, true);
         m->lent[e->host]--;
     }
     if (e->what == LINK_JOINED) m->joined[e->host] = true;

@@ -22,11 +22,21 @@ struct mover_step {
     } phase[2];
 };
 
+struct mover_moved {
+    int host, phase, bucket, node;
+    bool sent;
+    int64_t began;
+};
+
 struct mover;
 /* owner: the mover's number on the boards. */
 tri_status mover_open(int self, int hosts, int owner, struct mover **m);
 void mover_close(struct mover *m); /* nullable; after the link */
 void mover_bind(struct mover *m, struct link *l);
+/* From the next step on, `moved` is called when a sum has been sent (to this host, which has it) or
+ * has arrived (from it), which began at that time of base_now. Null: no more. */
+void mover_watch(struct mover *m, void (*moved)(void *user, const struct mover_moved *is),
+                 void *user);
 /* From now on nothing of a phase is sent before the host has all that it sends of it. */
 void mover_send_late(struct mover *m);
 /* The link's `where` of sums; its user is the mover. */

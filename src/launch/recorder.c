@@ -18,7 +18,7 @@ struct recorder {
     struct drain_from from[]; /* by place, then ring */
 };
 
-static size_t bytes_of(const struct crew_head *h) { return crew_ring_at(h, h->size.places, 0); }
+static size_t bytes_of(const struct crew_head *h) { return crew_ring_at(h, h->size.places, 1); }
 
 tri_status agent_make_rings(struct agent *a) {
     a->rings = a->head->rings = memfd_create("trireme spans", 0);
@@ -42,22 +42,23 @@ static void free_recorder(struct agent *a) {
 /* The rings of dead processes may have spans, which the drainer drops. */
 static void list_rings(struct agent *a) {
     const struct crew_head *h = a->head;
-    const int each = crew_rings_each(h), threads = h->size.threads;
-    for (int place = 0; place < h->size.places; place++)
-        for (int i = 0; i < each; i++) {
-            struct ring *ring = ring_of(a, place, i);
-            if (ring->capacity != RING_SPANS) ring_make(ring, RING_SPANS);
-            a->recorder->from[place * each + i] = (struct drain_from){
-                .ring = ring, .capacity = RING_SPANS, .place = place, .thread = i,
-                .what = i < threads ? SPAN_COMPUTES : i + 1 < each ? SPAN_READS : SPAN_WRITES,
-                .pid = atomic_load(&h->worker[place].pid),
-                .tid = i < threads ? atomic_load(&h->thread[place * threads + i].tid) : 0};
-        }
+    const int each = crew_rings_each(h), threads = h->size.threads, n = h->size.places * each;
+    for (int k = 0; k <= n; k++) { /* the last is the ferry's */
+        const int place = k / each, i = k % each;
+        struct ring *ring = ring_of(a, place, i);
+        if (ring->capacity != RING_SPANS) ring_make(ring, RING_SPANS);
+        a->recorder->from[k] = (struct drain_from){
+            .ring = ring, .capacity = RING_SPANS, .place = place, .thread = i,
+            .what = k == n ? SPAN_FERRIES : i < threads ? SPAN_COMPUTES
+                    : i + 1 < each ? SPAN_READS : SPAN_WRITES,
+            .pid = k < n ? atomic_load(&h->worker[place].pid) : 0,
+            .tid = k < n && i < threads ? atomic_load(&h->thread[place * threads + i].tid) : 0};
+    }
 }
 
 static tri_status open_recorder(struct agent *a) {
     struct crew_profile *p = &a->head->profile;
-    const int n = a->head->size.places * crew_rings_each(a->head);
+    const int n = a->head->size.places * crew_rings_each(a->head) + 1;
     char folder[4096];
     if (!*a->head->told.out)
         return base_fail(TRI_USAGE, "a profile needs a directory: --out");

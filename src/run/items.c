@@ -177,6 +177,15 @@ static tri_status add_program(struct text *t, const struct machine *m, const str
     return TRI_OK;
 }
 
+/* Of several hosts: what a bucket sends, in the order of boards (worker_settle.c). */
+static void add_transfers(struct text *t, const struct machine *m) {
+    for (int k = 0; k < 2 && m->hosts; k++)
+        for (int b = 0; b < m->tree[k].buckets.n; b++)
+            text_add(t, "{\"operator\":\"transfer\",\"name\":\"bucket %d of %s\",\"phase\":\"%s\","
+                     "\"bucket\":%d,\"bytes\":%zu}\n", b, k ? "lanes" : "counts",
+                     k ? "lane" : "count", b, m->tree[k].bucket[b].bytes);
+}
+
 tri_status items_write(const tri_run *run, const char *folder, int64_t first, int64_t last) {
     struct text t = {0}, path = {0};
     tri_status status = TRI_OK;
@@ -191,6 +200,7 @@ tri_status items_write(const tri_run *run, const char *folder, int64_t first, in
             const struct program *p = program_of(m, graph_at(m, i));
             if (p) status = add_program(&t, m, p, i);
         }
+    for (int e = 0; e < run->n_executables; e++) add_transfers(&t, &run->executable[e]);
     FILE *f = status || t.failed || path.failed ? NULL : fopen(path.data, "we");
     if (!status && (t.failed || path.failed)) status = base_no_memory("items.jsonl");
     if (!status && (!f || fwrite(t.data, 1, t.size, f) != t.size || fflush(f)))

@@ -57,6 +57,7 @@ static bool opened(void *arg) {
 
 static void list_items(struct worker *c, const tri_run *run) {
     struct crew_profile *p = &c->head->profile;
+    atomic_store(&p->transfers, items_number(run));
     if (items_write(run, p->directory, (int64_t)atomic_load(&p->first),
                     (int64_t)atomic_load(&p->last)))
         fprintf(stderr, "trireme: the profile does not say what is computed: %s\n", tri_message());
