@@ -44,7 +44,7 @@ struct hosts_opening {
         int64_t step, evaluation;
         int32_t notes, head, not_finite;
     } shown; /* as in crew_shown */
-    uint64_t profile[2]; /* the first and the last step of a profile that begins here; 0: none does */
+    uint64_t profile[2]; /* first and last step of a profile that begins here; 0: none does */
     int64_t profile_most; /* bytes */
 };
 

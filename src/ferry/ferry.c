@@ -3,10 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "crew/ring.h"
 #include "ferry/schedule.h"
+#include "ferry/spans.h"
 
 enum value { OPENING, WHOLE }; /* the item of messages of values */
 #define PIECE (UINT64_C(4) << 20) /* bytes of a state's pieces, but the last of each part */
@@ -39,8 +38,7 @@ struct ferry {
         uint32_t next;    /* the piece that it sends next */
     } peer[HOSTS_MOST];
     struct hosts_opening arriving;
-    struct ring *ring; /* for spans; null: not mapped */
-    bool ring_tried;
+    struct ferry_spans spans;
 };
 
 static void *where(void *user, int host, const struct link_header *h);
@@ -67,36 +65,6 @@ static tri_status check_regions(const struct view *v) {
     return right ? TRI_OK : base_fail(TRI_FAILED, "the store was made for a run of one host");
 }
 
-static bool map_ring(struct ferry *f) {
-    const size_t bytes = ring_bytes(RING_SPANS);
-    const off_t at = (off_t)crew_ring_at(f->head, f->head->size.places, 0);
-    f->ring_tried = true;
-    void *ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->head->rings, at);
-    if (ring != MAP_FAILED) f->ring = ring;
-    return f->ring;
-}
-
-static bool is_recorded(const struct ferry *f) {
-    const struct crew_profile *p = &f->head->profile;
-    return atomic_load(&p->state) == PROFILE_RECORDS && f->step >= atomic_load(&p->first) &&
-           f->step <= atomic_load(&p->last);
-}
-
-/* A span per sum. */
-static void note_move(void *user, const struct mover_moved *is) {
-    struct ferry *f = user;
-    const struct crew_profile *p = &f->head->profile;
-    const struct crew_layout *l = &f->head->layout;
-    if (!is_recorded(f) || !(f->ring || (!f->ring_tried && map_ring(f)))) return;
-    const int shape = f->head->course.shape_of[f->step % 2];
-    const int board = l->shape[shape].tree[is->phase].boards + is->bucket;
-    ring_put(f->ring, &(struct span){.begin = is->began, .end = base_now(),
-                                     .item = atomic_load(&p->transfers) + board,
-                                     .step = (uint32_t)f->step, .lane = (int16_t)is->node,
-                                     .whom = (uint16_t)is->host, .kind = SPAN_TRANSFER, .leg = -1,
-                                     .part = is->sent});
-}
-
 tri_status ferry_open(const struct ferry_place *place, struct ferry **out) {
     struct ferry *f = *out = NULL;
     if (place->link.hosts > HOSTS_MOST || place->link.hosts < 1 || place->link.self < 0 ||
@@ -109,6 +77,7 @@ tri_status ferry_open(const struct ferry_place *place, struct ferry **out) {
     *f = (struct ferry){.place = *place, .head = place->view->head, .self = place->link.self,
                         .teller = -1, .held = true};
     f->hosts.n = place->link.hosts;
+    f->spans.head = f->head;
     struct link_options *o = &f->place.link;
     o->where = where;
     o->user = f;
@@ -571,8 +540,8 @@ static tri_status begin_step(struct ferry *f) {
     if (!joined_in(f, next)) step = schedule_step(f->place.view, s);
     step.epoch = f->epoch;
     for (int h = 0; h < f->hosts.n; h++) f->peer[h].whole = f->peer[h].told = false;
-    f->step = next;
-    mover_watch(f->mover, is_recorded(f) ? note_move : NULL, f);
+    f->step = f->spans.step = next;
+    mover_watch(f->mover, ferry_spans_are_wanted(&f->spans) ? ferry_spans_note : NULL, &f->spans);
     if (!status) status = mover_begin(f->mover, &step);
     if (!status) claim_more(f, s);
     return status;
