@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What may be wrong with a run: a rule is a row with a function from figures to evidence, cost and
+ * remedy. */
+#ifndef PROFILE_RULES_H
+#define PROFILE_RULES_H
+
+#include "profile/figures.h"
+
+/* What a rule has found. Texts are whole sentences; names that a user or a process chose are added
+ * with text_add_escaped. */
+struct finding {
+    const struct rule *rule;
+    struct text evidence, remedy;
+    double cost; /* share of a step; of the run if rule->of_run; 0: not known */
+    const char *effect_of; /* the rule that explains it, if that has found something, too. Starts
+                            * as rule->effect_of */
+};
+
+struct rule {
+    const char *name;
+    bool needs_profile; /* it is called only if f->profile is not null */
+    bool of_run;        /* its cost is a share of the run */
+    /* Whether it has found something. The rule adds to the texts only then. */
+    bool (*judge)(const struct figures *f, struct finding *found);
+    const char *effect_of;
+};
+
+/* All rules; one without a name ends them. */
+extern const struct rule rules[];
+
+/* Every threshold. Shares are of a step unless it says otherwise; a rule finds something above
+ * it. */
+extern const struct thresholds {
+    double note;        /* a finding that costs less is a note */
+    double unexplained; /* time that is printed */
+    double useful;      /* a step is useful up to so many times the running median */
+    double slow_worker; /* time of a lane, in medians of all workers */
+    double no_core, throttled_periods, stolen; /* shares of time and of periods */
+    double crowded; /* threads per core */
+    double drift;   /* a step's time in that of the run's best tenth, less 1 */
+    double samples, uneven_lanes;
+    double not_worth_it; /* all workers' compute, in steps */
+    double saving, evaluating, callback, auditing; /* shares of the run */
+    double lost_lanes; /* share of lanes */
+    double goodput;    /* below this share of the run */
+    double memory_limit, memory_plan; /* share of the limit; above the plan by this share */
+    double skipped; /* share of updates */
+    double link;    /* bytes / bandwidth */
+    /* Rules that need a profile. */
+    double bubble, bubble_most; /* above the formula by this share; or this share in any case */
+    double uneven_stages;       /* the longest stage, in mean stages */
+    double seats;
+    double slow_split; /* below this share of the rate of the operator's kind */
+    double low_rate, low_roofline; /* share of compute, below this share of the roofline */
+    double unfused; /* share of compute */
+    double small_sums, small_sums_bytes;
+    double small_lanes, small_operator; /* share of a step; seconds */
+} thresholds;
+
+/* Those that need a profile; rules_profile.c. */
+bool rule_bubble(const struct figures *f, struct finding *found);
+bool rule_uneven_stages(const struct figures *f, struct finding *found);
+bool rule_seats(const struct figures *f, struct finding *found);
+bool rule_slow_split(const struct figures *f, struct finding *found);
+bool rule_low_rate(const struct figures *f, struct finding *found);
+bool rule_unfused(const struct figures *f, struct finding *found);
+bool rule_small_sums(const struct figures *f, struct finding *found);
+bool rule_small_lanes(const struct figures *f, struct finding *found);
+
+#endif
