@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What metrics.jsonl and logs say of a run. */
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "profile/figures.h"
+#include "profile/lines.h"
+
+/* ---- times of workers, of the version before ---- */
+
+#define PLACES_MOST 4096
+
+static double number(const json_t *object, const char *key) {
+    return json_number_value(json_object_get(object, key));
+}
+
+/* "workers":[{"worker":0,"compute":0.04,"wait":0.01,"reduce":0.02,"data":0.007,"lanes":53,
+ * "peak":6090752}]: seconds of the line's time. Returns how many places there are. */
+static int read_workers(const char *line, double seconds, int places,
+                        struct figures_place *place) {
+    json_t *j = strstr(line, "\"workers\"") ? json_loads(line, 0, NULL) : NULL, *one;
+    size_t i;
+    int most = 0;
+    json_array_foreach(json_object_get(j, "workers"), i, one) {
+        const int64_t k = json_integer_value(json_object_get(one, "worker"));
+        if (k >= 0 && k < PLACES_MOST && k >= most) most = (int)k + 1;
+        if (k < 0 || k >= places || !(seconds > 0)) continue;
+        struct figures_place *to = &place[k];
+        *to = (struct figures_place){.lanes = number(one, "lanes"), .memory = number(one, "peak")};
+        to->spent[SPENT_COMPUTE] = number(one, "compute") / seconds;
+        to->spent[SPENT_WAIT_LANES] = number(one, "wait") / seconds;
+        to->spent[SPENT_SUM] = number(one, "reduce") / seconds;
+        to->spent[SPENT_READ] = number(one, "data") / seconds;
+    }
+    json_decref(j);
+    return most;
+}
+
+/* ---- metrics.jsonl ---- */
+
+struct reading {
+    struct figures *f;
+    struct lines lines;
+    size_t loss, skipped; /* fields */
+    double first_skipped, last_skipped, clock, before; /* before: seconds of earlier entries */
+    double seen, steps;
+};
+
+static size_t find_field(const struct lines *l, size_t at, const char *name) {
+    if (at < l->n && !strcmp(l->name[at], name)) return at;
+    for (at = 0; at < l->n && strcmp(l->name[at], name);) at++;
+    return at;
+}
+
+static void read_line(struct reading *r) {
+    struct figures *f = r->f;
+    const struct lines *l = &r->lines;
+    const double step = l->value[LINES_STEP];
+    const double steps = l->value[LINES_STEPS] > 0 ? l->value[LINES_STEPS] : 1;
+    r->loss = find_field(l, r->loss, "loss");
+    r->skipped = find_field(l, r->skipped, "skipped");
+    f->lines++;
+    if (step > (double)f->last) f->last = (int64_t)step;
+    if (r->loss < l->n && (l->seen[r->loss] & LINES_TRAINED) && isnan(l->value[r->loss]) &&
+        !f->bad++)
+        f->first_bad = (int64_t)step;
+    if (r->skipped < l->n && l->value[r->skipped] >= 0) {
+        r->last_skipped = l->value[r->skipped];
+        r->steps += steps;
+    }
+}
+
+/* A line as a frame of the run's time. */
+static tri_status take_line(struct reading *r, struct figures_parts *p,
+                            struct figures_place *place) {
+    static const double none[3] = {0};
+    const struct lines *l = &r->lines;
+    const double now = l->value[LINES_SECONDS];
+    const double steps = l->value[LINES_STEPS] > 0 ? l->value[LINES_STEPS] : 1;
+    if (!(now >= 0)) return TRI_OK;
+    if (now < r->clock) r->before += r->clock, r->clock = 0;
+    const double covers = now - r->clock;
+    r->clock = now;
+    memset(place, 0, (size_t)p->places * sizeof *place);
+    read_workers(l->line, covers, p->places, place);
+    const struct figures_frame frame = {.end = r->before + now, .covers = covers, .steps = steps,
+                                        .step = (int64_t)l->value[LINES_STEP]};
+    return figures_take(p, &frame, none, place);
+}
+
+static tri_status read_lines(struct reading *r, const char *path, struct figures_parts *p) {
+    struct figures_place *place = calloc(p ? (size_t)p->places + 1 : 1, sizeof *place);
+    tri_status status = place ? lines_open(&r->lines, path) : base_no_memory(path);
+    while (!status && lines_next(&r->lines)) {
+        if (r->lines.evaluation) continue;
+        if (p) status = take_line(r, p, place);
+        else read_line(r);
+    }
+    free(place);
+    return status;
+}
+
+/* How many places the first line has. */
+static int count_places(const char *path) {
+    struct lines l = {0};
+    int places = 0;
+    if (!lines_open(&l, path) && lines_next(&l)) places = read_workers(l.line, 0, 0, NULL);
+    lines_free(&l);
+    return places;
+}
+
+tri_status figures_lines(struct figures *f, const char *path, bool times) {
+    struct reading r = {.f = f};
+    struct figures_parts p = {0};
+    tri_status status = read_lines(&r, path, NULL);
+    f->damaged_lines += r.lines.damaged;
+    if (!status && r.steps > 0) f->skipped = r.last_skipped / fmax(r.steps, (double)f->last);
+    if (!status && times && f->lines && !f->n_frames) {
+        const int places = count_places(path);
+        f->old = places > 0;
+        status = figures_begin(f, 0, places, (size_t)f->lines, &p);
+        if (!status) status = read_lines(&r, path, &p);
+        if (!status) status = figures_end(&p);
+        free(p.sum);
+    }
+    lines_free(&r.lines);
+    return status;
+}
+
+/* ---- logs ---- */
+
+#define EVENTS_MOST 20000
+
+/* "2026-01-31T12:00:00.123Z" as seconds since 1970. */
+static double time_of(const char *text) {
+    struct tm t = {0};
+    int year, month, milliseconds = 0;
+    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d.%3d", &year, &month, &t.tm_mday, &t.tm_hour,
+               &t.tm_min, &t.tm_sec, &milliseconds) < 6)
+        return 0;
+    t.tm_year = year - 1900, t.tm_mon = month - 1;
+    return (double)timegm(&t) + 1e-3 * milliseconds;
+}
+
+static const char *text_of(const json_t *j, const char *key) {
+    const char *s = json_string_value(json_object_get(j, key));
+    return s ? s : "";
+}
+
+/* What a worker says of memory when it begins. */
+static void read_memory(struct figures_host *h, const json_t *j, const char *event) {
+    if (!strcmp(event, "join")) h->limit = number(j, "memory");
+    if (!strcmp(event, "compiled")) h->store = number(j, "store");
+}
+
+static tri_status read_event(struct figures *f, int host, const char *line) {
+    static const char *const info[] = {"checkpoint", "evaluation", "host-lost", "host-joined",
+                                       "takeover"};
+    json_t *j = json_loads(line, 0, NULL);
+    const char *event = text_of(j, "event");
+    bool taken = *event && strcmp(text_of(j, "level"), "info") != 0;
+    const json_t *worker = json_object_get(j, "worker"), *step = json_object_get(j, "step");
+    double cost = number(j, "cost");
+    read_memory(&f->host[host], j, event);
+    for (size_t i = 0; i < COUNT(info); i++) taken |= !strcmp(event, info[i]);
+    tri_status status = TRI_OK;
+    if (taken && f->n_events < EVENTS_MOST) {
+        const struct figures_event e = {
+            .time = time_of(text_of(j, "time")), .host = host,
+            .worker = json_is_integer(worker) ? (int)json_integer_value(worker) : -1,
+            .step = json_is_integer(step) ? json_integer_value(step) : -1,
+            .name = arena_copy(&f->arena, event), .text = arena_copy(&f->arena, text_of(j, "text")),
+            .cost = cost > 0 ? cost : 1e-3 * number(j, "recovered_ms")};
+        if (!e.name || !e.text || !ARRAY_GROW(f->event, f->n_events, f->room_events))
+            status = base_no_memory("the logs");
+        else
+            f->event[f->n_events++] = e;
+    }
+    json_decref(j);
+    return status;
+}
+
+/* A log that cannot be read is left out. */
+static tri_status read_log(struct figures *f, int host, const char *path) {
+    char *line = NULL;
+    size_t room = 0;
+    tri_status status = TRI_OK;
+    const int fd = base_open(path, O_RDONLY, NULL);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    while (file && !status && getline(&line, &room, file) > 0) status = read_event(f, host, line);
+    free(line);
+    if (file) fclose(file);
+    return status;
+}
+
+tri_status figures_logs(struct figures *f, int host) {
+    static const char *const patterns[] = {"agent.log.old", "agent.log", "run.log.old", "run.log",
+                                           "worker-*.log.old", "worker-*.log"};
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < COUNT(patterns) && !status; i++) {
+        glob_t found = {0};
+        status = run_files(f->host[host].folder, patterns[i], &found);
+        for (size_t k = 0; k < found.gl_pathc && !status; k++) {
+            const char *name = strrchr(found.gl_pathv[k], '/') + 1;
+            const bool earlier = strncmp(name + strcspn(name, "."), ".log", 4) != 0;
+            const size_t folder = (size_t)(name - 1 - found.gl_pathv[k]);
+            if (!earlier && folder == strlen(f->host[host].folder))
+                status = read_log(f, host, found.gl_pathv[k]);
+        }
+        globfree(&found);
+    }
+    return status;
+}
