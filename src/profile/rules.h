@@ -11,15 +11,16 @@
 struct finding {
     const struct rule *rule;
     struct text evidence, remedy;
-    double cost; /* share of a step; of the run if rule->of_run; 0: not known */
-    const char *effect_of; /* the rule that explains it, if that has found something, too. Starts
-                            * as rule->effect_of */
+    double cost; /* share of a step; of the run if rule->of_run; NaN: not known */
+    const char *effect_of; /* names of rules with a blank after each: the first of them that has
+                            * found something explains it. Starts as rule->effect_of */
 };
 
 struct rule {
     const char *name;
     bool needs_profile; /* it is called only if f->profile is not null */
     bool of_run;        /* its cost is a share of the run */
+    bool communicates;  /* its cost is that of communication */
     /* Whether it has found something. The rule adds to the texts only then. */
     bool (*judge)(const struct figures *f, struct finding *found);
     const char *effect_of;
@@ -43,9 +44,10 @@ extern const struct thresholds {
     double saving, evaluating, callback, auditing; /* shares of the run */
     double lost_lanes; /* share of lanes */
     double goodput;    /* below this share of the run */
-    double memory_limit, memory_plan; /* share of the limit; above the plan by this share */
+    double memory_limit; /* share of the limit */
     double skipped; /* share of updates */
-    double link;    /* bytes / bandwidth */
+    double link;       /* time of transfers */
+    double link_waits; /* waits for hosts */
     /* Rules that need a profile. */
     double bubble, bubble_most; /* above the formula by this share; or this share in any case */
     double uneven_stages;       /* the longest stage, in mean stages */
@@ -57,6 +59,24 @@ extern const struct thresholds {
     double small_lanes, small_operator; /* share of a step; seconds */
 } thresholds;
 
+/* For sentences: "412 ms", "19 %", "1,240". Each needs a buffer, as (char[RULES_TEXT]){0}. */
+#define RULES_TEXT 32
+char *rules_time(double seconds, char text[RULES_TEXT]);
+char *rules_share(double share, char text[RULES_TEXT]);
+char *rules_count(double count, char text[RULES_TEXT]);
+#define TIME(x) rules_time((x), (char[RULES_TEXT]){0})
+#define SHARE(x) rules_share((x), (char[RULES_TEXT]){0})
+#define NUMBER(x) rules_count((x), (char[RULES_TEXT]){0})
+
+/* Those about threads and cores; rules_cores.c. */
+bool rule_slow_worker(const struct figures *f, struct finding *found);
+bool rule_shared_core(const struct figures *f, struct finding *found);
+bool rule_throttled(const struct figures *f, struct finding *found);
+bool rule_crowded(const struct figures *f, struct finding *found);
+bool rule_drift(const struct figures *f, struct finding *found);
+bool rule_uneven_lanes(const struct figures *f, struct finding *found);
+bool rule_not_worth_it(const struct figures *f, struct finding *found);
+bool rule_lost_lanes(const struct figures *f, struct finding *found);
 /* Those that need a profile; rules_profile.c. */
 bool rule_bubble(const struct figures *f, struct finding *found);
 bool rule_uneven_stages(const struct figures *f, struct finding *found);

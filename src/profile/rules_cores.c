@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Rules about workers: who is slow, has no core, or has nothing to do. */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/rules.h"
+
+/* ---- slow workers, and why ---- */
+
+static double median_lane(const struct figures *f) {
+    double usual = 0;
+    for (size_t i = 0; i < f->n; i++) { /* the lane than which half of them are shorter */
+        size_t shorter = 0, same = 0, all = 0;
+        for (size_t k = 0; k < f->n; k++) {
+            all += f->worker[k].lane > 0;
+            shorter += f->worker[k].lane > 0 && f->worker[k].lane < f->worker[i].lane;
+            same += f->worker[k].lane == f->worker[i].lane;
+        }
+        if (f->worker[i].lane > 0 && shorter <= (all - 1) / 2 && shorter + same > (all - 1) / 2)
+            usual = f->worker[i].lane;
+    }
+    return usual;
+}
+
+/* What a step would gain if no lane took longer than the median: time of computing, and others'
+ * waits for lanes. */
+static double slow_cost(const struct figures *f, double usual) {
+    double cost = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct figures_worker *w = &f->worker[i];
+        const bool slow = w->lane > thresholds.slow_worker * usual;
+        cost += slow ? w->spent[SPENT_COMPUTE] * (1 - usual / w->lane)
+                     : w->spent[SPENT_WAIT_LANES];
+    }
+    return cost / (double)f->n;
+}
+
+bool rule_slow_worker(const struct figures *f, struct finding *found) {
+    const double usual = median_lane(f);
+    const struct figures_worker *worst = NULL;
+    size_t slow = 0;
+    double others = 0;
+    if (f->divided) return false;
+    for (size_t i = 0; i < f->n && usual > 0; i++) {
+        const struct figures_worker *w = &f->worker[i];
+        if (w->lane <= thresholds.slow_worker * usual) {
+            others += w->spent[SPENT_WAIT_LANES];
+            continue;
+        }
+        slow++;
+        if (!worst || w->lane > worst->lane) worst = w;
+    }
+    if (!worst) return false;
+    text_add(&found->evidence, "%c%s computes %s slower than the median", toupper(*worst->name),
+             worst->name + 1, SHARE(worst->lane / usual - 1));
+    if (worst->slow_since > 1)
+        text_add(&found->evidence, " since step %s", NUMBER((double)worst->slow_since));
+    text_add(&found->evidence, ": %s a lane instead of %s. The others wait for lanes %s of their "
+             "time.", TIME(worst->lane), TIME(usual), SHARE(others / (double)(f->n - slow)));
+    if (slow > 1) text_add(&found->evidence, " So do %zu workers in all.", slow);
+    found->cost = slow_cost(f, usual);
+    const bool no_core = worst->no_core > thresholds.no_core;
+    const struct figures_host *h = &f->host[worst->host];
+    if (!no_core && h->throttled_periods <= thresholds.throttled_periods) found->effect_of = "";
+    text_add(&found->remedy, "Compare its core with the others' (trireme top); if it has had "
+             "enough of it, the core itself is slower: leave it out (taskset -c), or use fewer "
+             "workers.");
+    return true;
+}
+
+/* Who ran on the worker's core, as the agent saw it last. */
+static const struct figures_event *rival_of(const struct figures *f,
+                                            const struct figures_worker *w) {
+    const struct figures_event *last = NULL;
+    for (size_t i = 0; i < f->n_events; i++) {
+        const struct figures_event *e = &f->event[i];
+        if (!strcmp(e->name, "shared-core") && e->worker == w->place && e->host == w->host)
+            last = e;
+    }
+    return last;
+}
+
+/* "; python3, pid 71, ran for 0.9 s of the last second on its core, 1" */
+static void add_rival(const struct figures *f, const struct figures_worker *w,
+                      struct finding *found) {
+    const struct figures_event *e = rival_of(f, w);
+    const char *who = e ? strstr(e->text, "; ") : NULL;
+    if (who) {
+        text_add(&found->evidence, " When the agent looked, ");
+        text_add_escaped(&found->evidence, who + 2);
+        text_add(&found->evidence, ".");
+        const char *pid = strstr(who, ", pid ");
+        if (pid) text_add(&found->remedy, "End the process on its core (pid %d), ", atoi(pid + 6));
+    }
+    text_add(&found->remedy, "%s (taskset -c), or use fewer workers.",
+             found->remedy.size ? "or leave the core out" : "Leave the core out");
+}
+
+static bool stolen(const struct figures *f, struct finding *found) {
+    const struct figures_host *worst = &f->host[0];
+    for (size_t i = 1; i < f->n_hosts; i++)
+        if (f->host[i].stolen > worst->stolen) worst = &f->host[i];
+    if (worst->stolen <= thresholds.stolen) return false;
+    text_add(&found->evidence, "%sThe hypervisor of %s gave others %s of the cores' time; programs "
+             "on this machine have no part in it.", found->evidence.size ? " " : "",
+             *worst->name ? worst->name : "this machine", SHARE(worst->stolen));
+    text_add(&found->remedy, "%sUse a machine whose cores are its own.",
+             found->remedy.size ? " " : "");
+    found->cost = fmax(found->cost, worst->stolen);
+    return true;
+}
+
+bool rule_shared_core(const struct figures *f, struct finding *found) {
+    const struct figures_worker *worst = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const struct figures_worker *w = &f->worker[i];
+        n += w->no_core > thresholds.no_core;
+        if (w->no_core > thresholds.no_core && (!worst || w->no_core > worst->no_core)) worst = w;
+    }
+    if (!worst) return stolen(f, found);
+    text_add(&found->evidence, "The core of %s is shared: for %s of each step, %s of its time, it "
+             "was ready to run and had none.", worst->name, TIME(worst->no_core * f->step),
+             SHARE(worst->no_core));
+    if (n > 1) text_add(&found->evidence, " So it is for %zu workers.", n);
+    found->cost = worst->no_core;
+    add_rival(f, worst, found);
+    stolen(f, found);
+    return true;
+}
+
+bool rule_throttled(const struct figures *f, struct finding *found) {
+    const struct figures_host *worst = &f->host[0];
+    for (size_t i = 1; i < f->n_hosts; i++)
+        if (f->host[i].throttled_periods > worst->throttled_periods) worst = &f->host[i];
+    if (worst->throttled_periods <= thresholds.throttled_periods) return false;
+    const double threads = fmax(worst->workers, 1) * f->threads;
+    found->cost = fmin(1, worst->throttled * worst->cores / threads);
+    text_add(&found->evidence, "The quota of its control group stopped the run%s%s in %s of the "
+             "periods, for %s of its threads' time.", *worst->name ? " on " : "", worst->name,
+             SHARE(worst->throttled_periods), SHARE(found->cost));
+    text_add(&found->remedy, "Raise the quota (cpu.max, docker --cpus, a pod's limit), or use as "
+             "many workers as it allows.");
+    return true;
+}
+
+bool rule_crowded(const struct figures *f, struct finding *found) {
+    for (size_t i = 0; i < f->n_hosts; i++) {
+        const struct figures_host *h = &f->host[i];
+        const double threads = h->workers * f->threads;
+        if (!(h->cores > 0) || threads <= thresholds.crowded * h->cores) continue;
+        double none = 0, n = 0;
+        for (size_t k = 0; k < f->n; k++)
+            if (f->worker[k].host == (int)i) none += f->worker[k].no_core, n++;
+        /* a short run was never asked for cores */
+        found->cost = none > 0 ? none / n : f->wall < 2 ? 1 - h->cores / threads : 0;
+        text_add(&found->evidence, "%g worker(s) of %g thread(s) share %g core(s)%s%s: their "
+                 "threads have no core for %s of their time.", h->workers, f->threads, h->cores,
+                 *h->name ? " of " : "", h->name, SHARE(found->cost));
+        text_add(&found->remedy, "Use -n %d", (int)fmax(1, h->cores / f->threads));
+        if (f->threads > 1)
+            text_add(&found->remedy, ", or --threads %d", (int)fmax(1, h->cores / h->workers));
+        text_add(&found->remedy, ".");
+        return true;
+    }
+    return false;
+}
+
+/* ---- drift ---- */
+
+/* The event nearest to this time that is no more than a tenth of the run away. */
+static const struct figures_event *event_at(const struct figures *f, double time) {
+    const struct figures_event *near = NULL;
+    for (size_t i = 0; i < f->n_events; i++) {
+        const struct figures_event *e = &f->event[i];
+        const double away = fabs(e->time - time);
+        if (strcmp(e->name, "slow-step") && away < f->wall / 10 &&
+            (!near || away < fabs(near->time - time)))
+            near = e;
+    }
+    return near;
+}
+
+/* The kind of time of which a step has most more than before, and how much; seconds. */
+static double what_grew(const struct figures *f, int *kind) {
+    double before[SPENTS] = {0}, after[SPENTS] = {0}, steps[2] = {0}, most = 0;
+    for (size_t i = 0; i < f->n_frames; i++) {
+        const struct figures_frame *x = &f->frame[i];
+        const bool late = x->step >= f->slower_since;
+        steps[late] += x->steps;
+        for (int k = 0; k < SPENTS; k++)
+            (late ? after : before)[k] += x->covers * (double)x->beside[k];
+    }
+    for (int k = 0; k < SPENTS && steps[0] > 0 && steps[1] > 0; k++) {
+        const double grew = after[k] / steps[1] - before[k] / steps[0];
+        if (k != SPENT_START && grew > most) most = grew, *kind = k;
+    }
+    return most;
+}
+
+bool rule_drift(const struct figures *f, struct finding *found) {
+    const double best = f->tenth[f->best], last = f->tenth[FIGURES_TENTHS - 1];
+    int kind = 0;
+    if (!(best > 0) || !f->slower_since || last <= (1 + thresholds.drift) * best) return false;
+    text_add(&found->evidence, "A step takes %s, %s longer than in the run's best tenth, since "
+             "step %s.", TIME(last), SHARE(last / best - 1), NUMBER((double)f->slower_since));
+    if (what_grew(f, &kind) > 0.1 * (last - best))
+        text_add(&found->evidence, " What grew most: a worker %s.", spent_rows[kind].what);
+    const struct figures_event *e = event_at(f, f->slower_time);
+    if (e) {
+        text_add(&found->evidence, " Near it, the log has: ");
+        text_add_escaped(&found->evidence, e->name);
+        if (e->worker >= 0) text_add(&found->evidence, " of worker %d", e->worker);
+        text_add(&found->evidence, *e->text ? ", " : "");
+        text_add_escaped(&found->evidence, e->text);
+        text_add(&found->evidence, ".");
+    }
+    found->cost = 1 - best / last;
+    text_add(&found->remedy, e ? "See what this event changed (trireme log --since %lld)."
+                               : "See what changed on the machine then: other processes, "
+                                 "temperature, the data's place (trireme log --since %lld).",
+             (long long)f->slower_since);
+    return true;
+}
+
+/* ---- lanes ---- */
+
+/* The nearest counts of lanes that workers and batch can be divided by; 0: there is none. */
+static int64_t next_lanes(int64_t lanes, int64_t workers, int64_t batch) {
+    for (int64_t away = 1; away < batch; away++)
+        for (int64_t v = lanes + away; v >= lanes - away; v -= 2 * away)
+            if (v > 0 && v <= batch && v % workers == 0 && batch % v == 0) return v;
+    return 0;
+}
+
+bool rule_uneven_lanes(const struct figures *f, struct finding *found) {
+    const int64_t lanes = f->run->lanes, n = (int64_t)f->n;
+    const double waits = f->spent[SPENT_WAIT_LANES];
+    if (f->divided || lanes <= 0 || n < 2 || lanes % n == 0 || waits <= thresholds.uneven_lanes)
+        return false;
+    text_add(&found->evidence, "%lld lanes are no multiple of %lld workers: in each step, some "
+             "have a lane less and wait for those of the others, %s of the mean worker's time.",
+             (long long)lanes, (long long)n, SHARE(waits));
+    const int64_t next = next_lanes(lanes, n, f->run->batch);
+    found->cost = waits;
+    if (next)
+        text_add(&found->remedy, "Use --lanes %lld (which changes the result's bits), or -n %lld.",
+                 (long long)next, (long long)(lanes < n ? lanes : n - 1));
+    else
+        text_add(&found->remedy, "Use a batch that %lld workers divide evenly.", (long long)n);
+    return true;
+}
+
+bool rule_not_worth_it(const struct figures *f, struct finding *found) {
+    double compute = 0, all = 0;
+    if (f->n < 2 || f->divided || !(f->step > 0)) return false;
+    for (size_t i = 0; i < f->n; i++) {
+        const double *s = f->worker[i].spent;
+        const double own = s[SPENT_COMPUTE] * (1 - f->worker[i].no_core);
+        compute += own;
+        all += own + s[SPENT_SUM] + s[SPENT_UPDATE] + s[SPENT_READ];
+    }
+    if (compute >= thresholds.not_worth_it || all >= 1) return false;
+    text_add(&found->evidence, "All %zu workers together compute for %s of a step: they mostly "
+             "wait for each other, %s of their time.", f->n, SHARE(compute),
+             SHARE(figures_group(f->spent, SPENT_WAITS)));
+    found->cost = 1 - all;
+    text_add(&found->remedy, "Use -n 1: a step would take about %s instead of %s",
+             TIME(all * f->step), TIME(f->step));
+    if (f->run->batch > 0)
+        text_add(&found->remedy, ", %s samples/s",
+                 NUMBER((double)f->run->batch / (all * f->step)));
+    text_add(&found->remedy, ". A larger batch would be worth more workers.");
+    return true;
+}
+
+bool rule_lost_lanes(const struct figures *f, struct finding *found) {
+    double lanes = 0, lost = 0;
+    const struct figures_worker *worst = f->worker;
+    for (size_t i = 0; i < f->n; i++) {
+        lanes += f->worker[i].lanes;
+        lost += f->worker[i].lost;
+        if (f->worker[i].lost > worst->lost) worst = &f->worker[i];
+    }
+    if (!(lanes > 0) || lost <= thresholds.lost_lanes * lanes) return false;
+    text_add(&found->evidence, "%s of %s lanes were computed twice, as a worker that had begun "
+             "them was late: most of them, %s, of %s.", NUMBER(lost), NUMBER(lanes),
+             NUMBER(worst->lost), worst->name);
+    found->cost = f->whole[SPENT_COMPUTE] * lost / lanes;
+    text_add(&found->remedy, "See why %s stops: processes on its core, swapping, a suspended "
+             "machine.", worst->name);
+    return true;
+}
