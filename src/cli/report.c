@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme report: where a run's time goes, what is wrong with it, and what to do. */
+#include "cli/cli.h"
+#include "profile/report.h"
+
+struct own {
+    bool json;
+    const char *profile;
+};
+
+/* Of a run without one there is nothing to read. */
+static tri_status read_profile(const struct own *own, const char *directory, struct profile *p,
+                               struct figures *f) {
+    const tri_status status = profile_read(directory, own->profile, p);
+    if (!status) f->profile = p;
+    return own->profile || status != TRI_USAGE ? status : TRI_OK;
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
+    struct cli_arguments a;
+    struct figures f = {0};
+    struct profile p = {0};
+    struct report r;
+    struct text out = {0};
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    tri_status status = a.n_words == 1
+                            ? TRI_OK
+                            : base_fail(TRI_USAGE, "report: one word too many: '%s'; usage: "
+                                        "trireme report %s", a.words[1], c->arguments);
+    if (!status) status = figures_read(a.words[0], &f);
+    if (!status) status = read_profile(&own, a.words[0], &p, &f);
+    if (!status) {
+        report_make(&f, &r);
+        (own.json ? report_json : report_text)(&r, &out);
+        report_free(&r);
+    }
+    figures_free(&f);
+    profile_free(&p);
+    return status || cli_print(&out) ? cli_fail() : TRI_OK;
+}
+
+static const struct option_row rows[] = {
+    {"--profile", "N", "use DIR/profile/N (default: the one that begins last)", option_text,
+     offsetof(struct own, profile), USE_ALL, .group = GROUP_NONE},
+    {"--json", NULL, "print figures and findings as JSON", option_given, offsetof(struct own, json),
+     USE_ALL, .group = GROUP_NONE},
+    {0},
+};
+
+static void more(struct text *out) {
+    options_paragraph("DIR is the directory of a run (--out), which may still be under way. "
+                      "Shares of a step are those of the last third of its time. A finding that "
+                      "another one explains is printed below that as its effect.", out);
+}
+
+const struct command command_report = {
+    .name = "report",
+    .arguments = "DIR [options]",
+    .help = "say where a run's time goes, what is wrong with it, and what to do",
+    .takes_words = "DIR",
+    .rows = rows,
+    .more = more,
+    .run = run,
+};

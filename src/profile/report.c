@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/columns.h"
+#include "profile/tables.h"
+
+/* ---- findings in their order ---- */
+
+static void free_finding(struct finding *x) {
+    text_free(&x->evidence);
+    text_free(&x->remedy);
+}
+
+static void judge(const struct figures *f, struct report *r) {
+    for (size_t i = 0; rules[i].name && i < REPORT_MOST; i++) {
+        struct finding x = {.rule = &rules[i], .effect_of = rules[i].effect_of};
+        if (rules[i].needs_profile && !f->profile) continue;
+        r->found[i] = rules[i].judge(f, &x);
+        if (r->found[i]) r->finding[r->n++] = x;
+        else free_finding(&x);
+    }
+}
+
+/* The finding whose effect this is; -1: none. */
+static int cause_of(const struct report *r, size_t i) {
+    const char *at = r->finding[i].effect_of;
+    for (size_t n; at && *at; at += n + (at[n] == ' ')) {
+        n = strcspn(at, " ");
+        for (size_t k = 0; k < r->n; k++)
+            if (k != i && strlen(r->finding[k].rule->name) == n &&
+                !strncmp(r->finding[k].rule->name, at, n))
+                return (int)k;
+    }
+    return -1;
+}
+
+/* What is not known comes last. */
+static double weight(const struct finding *x) { return isnan(x->cost) ? -1 : x->cost; }
+
+/* With all that it explains. */
+static double weight_of(const struct report *r, const int *cause, size_t i, int depth) {
+    double most = weight(&r->finding[i]);
+    for (size_t k = 0; k < r->n && depth < REPORT_MOST; k++)
+        if (cause[k] == (int)i) most = fmax(most, weight_of(r, cause, k, depth + 1));
+    return most;
+}
+
+struct order {
+    struct finding finding[REPORT_MOST];
+    int depth[REPORT_MOST];
+    size_t n;
+};
+
+/* Those with this cause, worst first, each with its own effects after it. */
+static void place(struct report *r, const int *cause, int of, int depth, struct order *to) {
+    bool done[REPORT_MOST] = {false};
+    for (;;) {
+        int worst = -1;
+        for (size_t i = 0; i < r->n; i++)
+            if (cause[i] == of && !done[i] &&
+                (worst < 0 || weight_of(r, cause, i, 0) > weight_of(r, cause, (size_t)worst, 0)))
+                worst = (int)i;
+        if (worst < 0) return;
+        done[worst] = true;
+        to->depth[to->n] = depth;
+        to->finding[to->n++] = r->finding[worst];
+        place(r, cause, worst, depth + 1, to);
+    }
+}
+
+/* Two that explain each other would vanish: the chain is cut where it comes back. */
+static void cut_rings(int *cause, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        int at = cause[i];
+        for (size_t k = 0; at >= 0 && k < n; k++) at = at == (int)i ? -2 : cause[at];
+        if (at == -2) cause[i] = -1;
+    }
+}
+
+void report_make(const struct figures *f, struct report *r) {
+    int cause[REPORT_MOST];
+    struct order to = {.n = 0};
+    *r = (struct report){.f = f};
+    judge(f, r);
+    for (size_t i = 0; i < r->n; i++) cause[i] = cause_of(r, i);
+    cut_rings(cause, r->n);
+    place(r, cause, -1, 0, &to);
+    memcpy(r->finding, to.finding, sizeof r->finding);
+    memcpy(r->depth, to.depth, sizeof r->depth);
+}
+
+void report_free(struct report *r) {
+    for (size_t i = 0; i < r->n; i++) free_finding(&r->finding[i]);
+    r->n = 0;
+}
+
+static bool is_note(const struct finding *x) { return x->cost < thresholds.note; }
+
+/* ---- the sentence on the whole ---- */
+
+#define COMMUNICATES_LEAST 0.1
+
+static const enum spent communication[] = {SPENT_SUM,       SPENT_WAIT_LANES, SPENT_WAIT_SUMS,
+                                           SPENT_WAIT_LEGS, SPENT_WAIT_SEATS, SPENT_WAIT_HOSTS};
+
+/* The share of a step in which threads move tensors between seats, by the profile. */
+static double moves_of(const struct figures *f) {
+    const struct profile *p = f->profile;
+    struct tables_item *items = p ? tables_items(p) : NULL;
+    double ns = 0, all = 0;
+    for (int h = 0; items && h < p->n_hosts; h++) {
+        const struct profile_host *host = &p->host[h];
+        for (int i = 0; i < host->n_items; i++)
+            if (tables_comm_of(&host->item[i]) == COMM_MOVE)
+                ns += (double)items[tables_number(p, h, i)].ns;
+        for (int k = 0; k < p->n_threads && host->n_steps; k++)
+            if (p->thread[k].host == h && p->thread[k].what == SPAN_COMPUTES)
+                all += (double)(host->step[host->n_steps - 1].next - host->step[0].begin);
+    }
+    free(items);
+    return all > 0 ? ns / all : 0;
+}
+
+static void add_part(struct text *out, bool *first, const char *what, double share) {
+    if (share < 0.01) return;
+    text_add(out, "%s%s %s", *first ? "" : ", ", what, SHARE(share));
+    *first = false;
+}
+
+/* "Communication is 28 % of a step: waits for lanes 18 %, sums 7 %, moves 3 %." */
+static bool add_communication(const struct report *r, struct text *out) {
+    const struct figures *f = r->f;
+    const double moves = moves_of(f);
+    double all = moves;
+    bool first = true;
+    for (size_t i = 0; i < COUNT(communication); i++) all += f->spent[communication[i]];
+    const struct finding *worst = r->n && !is_note(&r->finding[0]) ? &r->finding[0] : NULL;
+    if (f->n < 2 || all < COMMUNICATES_LEAST || (worst && !worst->rule->communicates)) return false;
+    text_add(out, "Communication is %s of a step: ", SHARE(all));
+    for (size_t i = 1; i < COUNT(communication); i++) {
+        char name[64];
+        base_format(name, sizeof name, "waits for %s", spent_rows[communication[i]].name);
+        add_part(out, &first, name, f->spent[communication[i]]);
+    }
+    add_part(out, &first, "sums", f->spent[SPENT_SUM]);
+    add_part(out, &first, "moves", moves);
+    text_add(out, ". ");
+    return true;
+}
+
+/* For whom threads wait most, by the profile: "worker 1". */
+static bool add_waited_for(const struct figures *f, struct text *out) {
+    const struct profile *p = f->profile;
+    double most = 0, all = 0;
+    int host = 0, place = 0;
+    double by[REPORT_MOST * 4] = {0};
+    for (int i = 0; p && i < p->n_threads; i++) {
+        const struct profile_thread *t = &p->thread[i];
+        const int threads = p->host[t->host].threads;
+        for (size_t k = 0; k < t->n && t->what == SPAN_COMPUTES; k++) {
+            const struct span *s = &t->span[k];
+            if (!profile_is_wait(s)) continue;
+            all += (double)(s->end - s->begin);
+            if (s->whom == SPAN_NOBODY || threads < 1) continue;
+            const size_t to = (size_t)(s->whom / threads);
+            if (p->n_hosts > 1 || to >= COUNT(by)) continue;
+            by[to] += (double)(s->end - s->begin);
+            if (by[to] > most) most = by[to], place = (int)to, host = t->host;
+        }
+    }
+    if (most <= all / 2) return false;
+    text_add(out, ", most of that for %s%sworker %d", p->host[host].name,
+             *p->host[host].name ? "'s " : "", place);
+    return true;
+}
+
+static void add_waits(const struct report *r, struct text *out) {
+    const struct figures *f = r->f;
+    const double all = figures_group(f->spent, SPENT_WAITS);
+    int most = SPENT_WAIT_SAMPLES;
+    text_add(out, " and wait for %s", SHARE(all));
+    if (all < 0.01 || f->old || add_waited_for(f, out)) return;
+    for (int k = SPENT_WAIT_SAMPLES; k < SPENTS; k++)
+        if (f->spent[k] > f->spent[most]) most = k;
+    const struct figures_worker *slow = NULL;
+    for (size_t i = 0; i < f->n && !f->divided; i++)
+        if (f->worker[i].slow_since && (!slow || f->worker[i].lane > slow->lane))
+            slow = &f->worker[i];
+    if (f->spent[most] <= all / 2) return;
+    if (slow && most == SPENT_WAIT_LANES) text_add(out, ", most of that for %s", slow->name);
+    else text_add(out, ", most of that %s", strchr(spent_rows[most].what, ' ') + 1);
+}
+
+void report_sentence(const struct report *r, struct text *out) {
+    const struct figures *f = r->f;
+    if (!(f->step > 0)) {
+        text_add(out, "The run has done no step whose time is known.");
+        return;
+    }
+    const bool communicates = add_communication(r, out);
+    const double computes = figures_group(f->spent, SPENT_COMPUTES) + f->spent[SPENT_UPDATE];
+    const double beside = figures_group(f->spent, SPENT_BESIDE), reads = f->spent[SPENT_READ];
+    text_add(out, "A step takes %s", TIME(f->step));
+    if (f->n) text_add(out, "; %s for %s of it", f->n > 1 ? "workers compute" : "the run computes",
+                       SHARE(computes));
+    if (f->n > 1 || figures_group(f->spent, SPENT_WAITS) >= 0.01) add_waits(r, out);
+    if (f->spent[SPENT_SUM] >= 0.01 && !communicates && f->n)
+        text_add(out, "; they sum gradients for %s", SHARE(f->spent[SPENT_SUM]));
+    if (reads >= 0.01) text_add(out, "; reading samples takes %s", SHARE(reads));
+    if (beside >= 0.01) text_add(out, "; what is done between steps takes %s", SHARE(beside));
+    text_add(out, ".");
+}
+
+/* ---- text ---- */
+
+static void wrap(struct text *out, int margin, const struct text *words) {
+    if (!words->data) return;
+    text_add(out, "%*s", margin, "");
+    columns_wrap(out, words->data, words->data + words->size, COLUMNS_WIDTH, margin, margin);
+    out->failed |= words->failed;
+}
+
+static void add_state(const struct figures *f, struct text *out) {
+    const struct run_read *r = f->run;
+    const struct run_entry *last = r->n_entries ? &r->entry[r->n_entries - 1] : NULL;
+    text_add(out, " The run ");
+    if (*r->title) {
+        text_add(out, "of ");
+        text_add_escaped(out, r->title);
+        text_add(out, " ");
+    }
+    text_add(out, "has done %s", NUMBER((double)f->last));
+    if (r->steps > 0) text_add(out, " of %s", NUMBER((double)r->steps));
+    text_add(out, " step(s) in %s", TIME(f->wall));
+    if (last && isnan(last->end)) text_add(out, "; it goes on, or was killed");
+    else if (last && last->exit > 0) text_add(out, "; it ended with exit code %d", last->exit);
+    text_add(out, ".");
+    if (f->spent[SPENT_UNKNOWN] > thresholds.unexplained)
+        text_add(out, " Unexplained is %s of a step: nothing has recorded it.",
+                 SHARE(f->spent[SPENT_UNKNOWN]));
+}
+
+static void add_cost(const struct finding *x, struct text *out) {
+    if (isnan(x->cost)) return;
+    text_add(out, ", %s of %s", SHARE(x->cost), x->rule->of_run ? "the run" : "a step");
+}
+
+static void add_finding(const struct report *r, size_t i, int number, struct text *out) {
+    const struct finding *x = &r->finding[i];
+    const int margin = 3 + 2 * r->depth[i];
+    if (r->depth[i]) text_add(out, "%*sEffect: %s", margin, "", x->rule->name);
+    else text_add(out, "\n%d. %s", number, x->rule->name);
+    add_cost(x, out);
+    text_add(out, "\n");
+    wrap(out, margin + (r->depth[i] ? 2 : 0), &x->evidence);
+    if (!r->depth[i]) wrap(out, margin, &x->remedy);
+}
+
+static void add_names(const struct report *r, const char *before, bool profile, bool found,
+                      struct text *out) {
+    struct text line = {0};
+    const char *between = "";
+    text_add(&line, "%s", before);
+    for (size_t i = 0; rules[i].name; i++) {
+        const bool judged = !rules[i].needs_profile || r->f->profile;
+        if (r->found[i] != found || judged == profile) continue;
+        text_add(&line, "%s%s", between, rules[i].name);
+        between = ", ";
+    }
+    if (*between && !profile) text_add(&line, ".");
+    if (*between && profile) {
+        text_add(&line, ". A run of workers that is under way gives one with: trireme profile ");
+        text_add_escaped(&line, r->f->directory);
+        text_add(&line, " --steps 5; any run with --profile steps=A..B.");
+    }
+    if (*between) {
+        text_add(out, "\n");
+        wrap(out, 0, &line);
+    }
+    text_free(&line);
+}
+
+void report_text(const struct report *r, struct text *out) {
+    struct text head = {0};
+    int number = 0;
+    bool notes = false;
+    report_sentence(r, &head);
+    add_state(r->f, &head);
+    wrap(out, 0, &head);
+    text_free(&head);
+    for (size_t i = 0; i < r->n; i++) {
+        const bool note = !r->depth[i] && is_note(&r->finding[i]);
+        if (note && !notes) text_add(out, "\nNotes, as they cost less than %s:\n",
+                                     SHARE(thresholds.note));
+        notes |= note;
+        number += !r->depth[i];
+        add_finding(r, i, number, out);
+    }
+    add_names(r, "Nothing found by: ", false, false, out);
+    add_names(r, "Only with a profile: ", true, false, out);
+}
+
+/* ---- JSON ---- */
+
+static json_t *text_or_null(const struct text *t) {
+    json_t *j = t->data ? json_string(t->data) : NULL;
+    return j ? j : json_null();
+}
+
+static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
+
+static json_t *json_finding(const struct report *r, size_t i) {
+    const struct finding *x = &r->finding[i];
+    size_t cause = i;
+    while (r->depth[i] && r->depth[cause] != r->depth[i] - 1) cause--;
+    return json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:b}", "rule", x->rule->name, "cost",
+                     number_or_null(x->cost), "of", x->rule->of_run ? "run" : "step", "evidence",
+                     text_or_null(&x->evidence), "remedy", text_or_null(&x->remedy), "effect_of",
+                     cause == i ? json_null() : json_string(r->finding[cause].rule->name), "note",
+                     is_note(x));
+}
+
+static json_t *json_names(const struct report *r, bool judged) {
+    json_t *list = json_array();
+    for (size_t i = 0; rules[i].name; i++)
+        if (!r->found[i] && (!rules[i].needs_profile || r->f->profile) == judged)
+            json_array_append_new(list, json_string(rules[i].name));
+    return list;
+}
+
+static json_t *json_shares(const double spent[SPENTS]) {
+    json_t *j = json_object();
+    for (int k = 0; k < SPENTS; k++)
+        if (spent[k] > 0) json_object_set_new(j, spent_rows[k].name, json_real(spent[k]));
+    return j;
+}
+
+static json_t *json_workers(const struct figures *f) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < f->n; i++) {
+        const struct figures_worker *w = &f->worker[i];
+        json_array_append_new(
+            list, json_pack("{s:s,s:i,s:o,s:f,s:f,s:f,s:f}", "host", f->host[w->host].name,
+                            "worker", w->place, "shares", json_shares(w->spent), "no_core",
+                            w->no_core, "lane", w->lane, "lanes", w->lanes, "lost", w->lost));
+    }
+    return list;
+}
+
+void report_json(const struct report *r, struct text *out) {
+    const struct figures *f = r->f;
+    struct text sentence = {0};
+    json_t *findings = json_array();
+    report_sentence(r, &sentence);
+    for (size_t i = 0; i < r->n; i++) json_array_append_new(findings, json_finding(r, i));
+    json_t *all = json_pack(
+        "{s:o,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence", text_or_null(&sentence),
+        "title", f->run->title, "last", (json_int_t)f->last, "step", number_or_null(f->step),
+        "seconds", number_or_null(f->wall), "goodput",
+        number_or_null(f->wall > 0 ? f->useful / f->wall : NAN), "shares", json_shares(f->spent),
+        "workers", json_workers(f), "findings", findings, "silent", json_names(r, true),
+        "without_profile", json_names(r, false));
+    char *said = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
+    if (said) text_add(out, "%s\n", said);
+    out->failed |= !said;
+    free(said);
+    json_decref(all);
+    text_free(&sentence);
+}
