@@ -179,11 +179,23 @@ static bool add_waited_for(const struct figures *f, struct text *out) {
     return true;
 }
 
-static void add_waits(const struct report *r, struct text *out) {
-    const struct figures *f = r->f;
+/* What a single worker does meanwhile, if others wait until it opens the next step. */
+static int busy_with(const struct figures *f) {
+    static const enum spent others[] = {SPENT_OPEN, SPENT_RECORD, SPENT_CALLBACK, SPENT_EVALUATE,
+                                        SPENT_SAVE, SPENT_WAIT_SAVE, SPENT_WAIT_SAMPLES};
+    double most = f->spent[SPENT_WAIT_OPENING] / 2;
+    int busy = -1;
+    for (size_t i = 0; i < f->n; i++)
+        for (size_t k = 0; k < COUNT(others); k++)
+            if (f->worker[i].spent[others[k]] > most)
+                most = f->worker[i].spent[others[k]], busy = (int)others[k];
+    return busy;
+}
+
+static void add_waits(const struct figures *f, struct text *out) {
     const double all = figures_group(f->spent, SPENT_WAITS);
     int most = SPENT_WAIT_SAMPLES;
-    text_add(out, " and wait for %s", SHARE(all));
+    text_add(out, " and wait%s for %s", f->n > 1 ? "" : "s", SHARE(all));
     if (all < 0.01 || f->old || add_waited_for(f, out)) return;
     for (int k = SPENT_WAIT_SAMPLES; k < SPENTS; k++)
         if (f->spent[k] > f->spent[most]) most = k;
@@ -194,6 +206,20 @@ static void add_waits(const struct report *r, struct text *out) {
     if (f->spent[most] <= all / 2) return;
     if (slow && most == SPENT_WAIT_LANES) text_add(out, ", most of that for %s", slow->name);
     else text_add(out, ", most of that %s", strchr(spent_rows[most].what, ' ') + 1);
+    const int busy = most == SPENT_WAIT_OPENING ? busy_with(f) : -1;
+    if (busy >= 0) text_add(out, ", as one worker %s", spent_rows[busy].what);
+}
+
+/* "; between steps it evaluates, for 12 %" */
+static void add_beside(const struct figures *f, struct text *out) {
+    int most = SPENT_OPEN;
+    const double all = figures_group(f->spent, SPENT_BESIDE);
+    for (int k = 0; k < SPENTS; k++)
+        if (spent_rows[k].group == SPENT_BESIDE && f->spent[k] > f->spent[most]) most = k;
+    if (all < 0.01) return;
+    text_add(out, "; what is done between steps takes %s", SHARE(all));
+    if (f->spent[most] > all / 2)
+        text_add(out, ", most of it where a worker %s", spent_rows[most].what);
 }
 
 void report_sentence(const struct report *r, struct text *out) {
@@ -204,15 +230,16 @@ void report_sentence(const struct report *r, struct text *out) {
     }
     const bool communicates = add_communication(r, out);
     const double computes = figures_group(f->spent, SPENT_COMPUTES) + f->spent[SPENT_UPDATE];
-    const double beside = figures_group(f->spent, SPENT_BESIDE), reads = f->spent[SPENT_READ];
     text_add(out, "A step takes %s", TIME(f->step));
-    if (f->n) text_add(out, "; %s for %s of it", f->n > 1 ? "workers compute" : "the run computes",
-                       SHARE(computes));
-    if (f->n > 1 || figures_group(f->spent, SPENT_WAITS) >= 0.01) add_waits(r, out);
+    if (f->n)
+        text_add(out, "; %s for %s of it", f->n > 1 ? "workers compute" : "the process computes",
+                 SHARE(computes));
+    if (f->n > 1 || figures_group(f->spent, SPENT_WAITS) >= 0.01) add_waits(f, out);
     if (f->spent[SPENT_SUM] >= 0.01 && !communicates && f->n)
-        text_add(out, "; they sum gradients for %s", SHARE(f->spent[SPENT_SUM]));
-    if (reads >= 0.01) text_add(out, "; reading samples takes %s", SHARE(reads));
-    if (beside >= 0.01) text_add(out, "; what is done between steps takes %s", SHARE(beside));
+        text_add(out, "; sums of gradients take %s", SHARE(f->spent[SPENT_SUM]));
+    if (f->spent[SPENT_READ] >= 0.01)
+        text_add(out, "; reading samples takes %s", SHARE(f->spent[SPENT_READ]));
+    add_beside(f, out);
     text_add(out, ".");
 }
 
@@ -236,7 +263,7 @@ static void add_state(const struct figures *f, struct text *out) {
     }
     text_add(out, "has done %s", NUMBER((double)f->last));
     if (r->steps > 0) text_add(out, " of %s", NUMBER((double)r->steps));
-    text_add(out, " step(s) in %s", TIME(f->wall));
+    text_add(out, " step%s in %s", f->last == 1 && r->steps <= 1 ? "" : "s", TIME(f->wall));
     if (last && isnan(last->end)) text_add(out, "; it goes on, or was killed");
     else if (last && last->exit > 0) text_add(out, "; it ended with exit code %d", last->exit);
     text_add(out, ".");

@@ -92,14 +92,16 @@ static double most_of(const struct figures *f, enum spent kind) {
     return most;
 }
 
-/* "Use --save-every 40." so that the cost is half of the threshold. */
+/* "Use --save-every 40.", so that the cost is half of what is allowed. */
 static void advise_every(const struct figures *f, const char *option, double cost, double allowed,
                          struct finding *found) {
     const char *given = figures_option(f, option);
     char *end = NULL;
     const double now = given ? strtod(given, &end) : 0;
+    const double part = fmin(cost, 0.99), wanted = allowed / 2;
     if (now >= 1 && !*end)
-        text_add(&found->remedy, "Use --%s %.0f.", option, ceil(now * cost / (allowed / 2)));
+        text_add(&found->remedy, "Use --%s %.0f.", option,
+                 ceil(now * part / (1 - part) * (1 - wanted) / wanted));
     else text_add(&found->remedy, "Do it less often (--%s).", option);
 }
 
@@ -301,18 +303,18 @@ static bool hosts_link(const struct figures *f, struct finding *found) {
 
 static void missing(struct finding *found, int64_t n, const char *what) {
     if (n > 0)
-        text_add(&found->evidence, "%s%lld %s.", found->evidence.size ? " " : "", (long long)n,
-                 what);
+        text_add(&found->evidence, "%s%s: %lld.", found->evidence.size ? " " : "", what,
+                 (long long)n);
 }
 
 static bool incomplete(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
-    missing(found, f->damaged_frames, "frame(s) of workers.series are damaged");
-    missing(found, f->damaged_lines, "line(s) of metrics.jsonl are damaged");
+    missing(found, f->damaged_frames, "Damaged frames of workers.series");
+    missing(found, f->damaged_lines, "Damaged lines of metrics.jsonl");
     if (p) {
-        missing(found, p->lost, "span(s) of the profile were lost while it was recorded");
-        missing(found, p->cut, "file(s) of the profile end early");
-        missing(found, p->damaged, "span(s) and line(s) of the profile are damaged");
+        missing(found, p->lost, "Spans that were lost while the profile was recorded");
+        missing(found, p->cut, "Files of the profile that end early");
+        missing(found, p->damaged, "Damaged spans and lines of the profile");
     }
     const char *space = found->evidence.size ? " " : "";
     found->cost = *space ? NAN : 0;
@@ -344,9 +346,10 @@ const struct rule rules[] = {
     {.name = "drift", .judge = rule_drift,
      .effect_of = CAUSES "slow-worker samples lost-lanes "},
     {.name = "samples", .judge = samples},
-    {.name = "uneven-lanes", .communicates = true, .judge = rule_uneven_lanes},
+    {.name = "uneven-lanes", .communicates = true, .judge = rule_uneven_lanes,
+     .effect_of = "not-worth-it "},
     {.name = "not-worth-it", .communicates = true, .judge = rule_not_worth_it,
-     .effect_of = CAUSES "samples callback saving evaluating "},
+     .effect_of = CAUSES "samples "},
     {.name = "saving", .of_run = true, .judge = saving},
     {.name = "evaluating", .of_run = true, .judge = evaluating},
     {.name = "callback", .of_run = true, .judge = callback},

@@ -63,7 +63,8 @@ bool rule_slow_worker(const struct figures *f, struct finding *found) {
     found->cost = slow_cost(f, usual);
     const bool no_core = worst->no_core > thresholds.no_core;
     const struct figures_host *h = &f->host[worst->host];
-    if (!no_core && h->throttled_periods <= thresholds.throttled_periods) found->effect_of = "";
+    if (!no_core && h->throttled_periods <= thresholds.throttled_periods)
+        found->effect_of = "not-worth-it ";
     text_add(&found->remedy, "Compare its core with the others' (trireme top); if it has had "
              "enough of it, the core itself is slower: leave it out (taskset -c), or use fewer "
              "workers.");
@@ -82,20 +83,22 @@ static const struct figures_event *rival_of(const struct figures *f,
     return last;
 }
 
-/* "; python3, pid 71, ran for 0.9 s of the last second on its core, 1" */
-static void add_rival(const struct figures *f, const struct figures_worker *w,
+/* Of a text as "...; python3, pid 71, ran for 0.9 s of the last second on its core, 1". */
+static void add_rival(const struct figures *f, const struct figures_worker *w, bool all,
                       struct finding *found) {
     const struct figures_event *e = rival_of(f, w);
-    const char *who = e ? strstr(e->text, "; ") : NULL;
+    const char *who = e ? strstr(e->text, "; ") : NULL, *pid = who ? strstr(who, ", pid ") : NULL;
+    const char *ran = pid ? strstr(pid, " ran for ") : NULL;
+    if (ran && base_number(ran + 9, NULL) < 0.1) who = pid = NULL; /* it is none of them */
     if (who) {
         text_add(&found->evidence, " When the agent looked, ");
         text_add_escaped(&found->evidence, who + 2);
         text_add(&found->evidence, ".");
-        const char *pid = strstr(who, ", pid ");
-        if (pid) text_add(&found->remedy, "End the process on its core (pid %d), ", atoi(pid + 6));
     }
-    text_add(&found->remedy, "%s (taskset -c), or use fewer workers.",
-             found->remedy.size ? "or leave the core out" : "Leave the core out");
+    if (pid) text_add(&found->remedy, "End the process on its core (pid %d), or ", atoi(pid + 6));
+    else text_add(&found->remedy, "End what else runs on %s, or ", all ? "the cores" : "its core");
+    text_add(&found->remedy, all ? "use fewer workers."
+                                 : "leave the core out (taskset -c), or use fewer workers.");
 }
 
 static bool stolen(const struct figures *f, struct finding *found) {
@@ -124,9 +127,9 @@ bool rule_shared_core(const struct figures *f, struct finding *found) {
     text_add(&found->evidence, "The core of %s is shared: for %s of each step, %s of its time, it "
              "was ready to run and had none.", worst->name, TIME(worst->no_core * f->step),
              SHARE(worst->no_core));
-    if (n > 1) text_add(&found->evidence, " So it is for %zu workers.", n);
+    if (n > 1) text_add(&found->evidence, " The same holds for %zu workers in all.", n);
     found->cost = worst->no_core;
-    add_rival(f, worst, found);
+    add_rival(f, worst, n == f->n, found);
     stolen(f, found);
     return true;
 }
@@ -240,8 +243,8 @@ bool rule_uneven_lanes(const struct figures *f, struct finding *found) {
     const double waits = f->spent[SPENT_WAIT_LANES];
     if (f->divided || lanes <= 0 || n < 2 || lanes % n == 0 || waits <= thresholds.uneven_lanes)
         return false;
-    text_add(&found->evidence, "%lld lanes are no multiple of %lld workers: in each step, some "
-             "have a lane less and wait for those of the others, %s of the mean worker's time.",
+    text_add(&found->evidence, "%lld lane(s) for %lld workers: in each step, some have a "
+             "lane less and wait for those of the others, %s of the mean worker's time.",
              (long long)lanes, (long long)n, SHARE(waits));
     const int64_t next = next_lanes(lanes, n, f->run->batch);
     found->cost = waits;
@@ -253,25 +256,36 @@ bool rule_uneven_lanes(const struct figures *f, struct finding *found) {
     return true;
 }
 
-bool rule_not_worth_it(const struct figures *f, struct finding *found) {
-    double compute = 0, all = 0;
-    if (f->n < 2 || f->divided || !(f->step > 0)) return false;
+/* The share of a step that is beside lanes, and holds all workers up. */
+static double beside(const struct figures *f) {
+    double most = 0;
     for (size_t i = 0; i < f->n; i++) {
         const double *s = f->worker[i].spent;
-        const double own = s[SPENT_COMPUTE] * (1 - f->worker[i].no_core);
+        most = fmax(most, figures_group(s, SPENT_BESIDE) + s[SPENT_WAIT_SAVE] +
+                              s[SPENT_WAIT_PAUSE] + s[SPENT_WAIT_SAMPLES]);
+    }
+    return fmin(most, 1);
+}
+
+bool rule_not_worth_it(const struct figures *f, struct finding *found) {
+    double compute = 0, all = 0;
+    const double apart = beside(f), step = 1 - apart;
+    if (f->n < 2 || f->divided || !(f->step > 0) || !(step > 0)) return false;
+    for (size_t i = 0; i < f->n; i++) {
+        const double *s = f->worker[i].spent, own = figures_group(s, SPENT_COMPUTES);
         compute += own;
         all += own + s[SPENT_SUM] + s[SPENT_UPDATE] + s[SPENT_READ];
     }
-    if (compute >= thresholds.not_worth_it || all >= 1) return false;
+    if (compute >= thresholds.not_worth_it * step) return false;
     text_add(&found->evidence, "All %zu workers together compute for %s of a step: they mostly "
-             "wait for each other, %s of their time.", f->n, SHARE(compute),
+             "wait for each other, %s of their time.", f->n, SHARE(compute / step),
              SHARE(figures_group(f->spent, SPENT_WAITS)));
-    found->cost = 1 - all;
-    text_add(&found->remedy, "Use -n 1: a step would take about %s instead of %s",
-             TIME(all * f->step), TIME(f->step));
+    const double alone = (all + apart) * f->step;
+    found->cost = fmax(step - all, 0);
+    text_add(&found->remedy, "Use -n 1: a step would take about %s instead of %s", TIME(alone),
+             TIME(f->step));
     if (f->run->batch > 0)
-        text_add(&found->remedy, ", %s samples/s",
-                 NUMBER((double)f->run->batch / (all * f->step)));
+        text_add(&found->remedy, ", %s samples/s", NUMBER((double)f->run->batch / alone));
     text_add(&found->remedy, ". A larger batch would be worth more workers.");
     return true;
 }

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme report on runs that never ran: each rule on both sides of its threshold, what explains
+ * what, the order, and folders that are old, damaged or of several hosts. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h needs these headers */
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <math.h>
+#include <time.h>
+
+#include "observe/log.h"
+#include "unit/scratch.h"
+
+#include "unit/run_made.h"
+
+/* ---- judging ---- */
+
+struct judged {
+    struct figures f;
+    struct report r;
+};
+
+static void judge_folder(const char *folder, struct judged *j) {
+    if (figures_read(folder, &j->f)) fail_msg("%s", tri_message());
+    report_make(&j->f, &j->r);
+}
+
+static void judge(const struct world *w, struct judged *j) {
+    world_make(w, directory);
+    judge_folder(directory, j);
+}
+
+static void done(struct judged *j) {
+    report_free(&j->r);
+    figures_free(&j->f);
+}
+
+/* -1: it has found nothing. */
+static int place_of(const struct judged *j, const char *rule) {
+    for (size_t i = 0; i < j->r.n; i++)
+        if (!strcmp(j->r.finding[i].rule->name, rule)) return (int)i;
+    return -1;
+}
+
+static char *text_of(const struct judged *j, bool json) {
+    struct text t = {0};
+    (json ? report_json : report_text)(&j->r, &t);
+    assert_false(t.failed);
+    return t.data;
+}
+
+static void has(const struct judged *j, const char *part) {
+    char *text = text_of(j, false), *to = text;
+    for (const char *from = text; *from; from++) /* lines are wrapped */
+        if (*from != '\n' && *from != ' ') *to++ = *from;
+        else if (to > text && to[-1] != ' ') *to++ = ' ';
+    *to = 0;
+    if (!strstr(text, part)) fail_msg("'%s' is not in '%s'", part, text);
+    free(text);
+}
+
+/* ---- each rule ---- */
+
+static void wait_for_all(struct world *w, enum spent kind, double x) {
+    for (int i = 0; i < w->workers; i++) w->spent[i][kind] = x;
+}
+
+/* One worker does it, and the others wait until it opens the next step. */
+static void one_does(struct world *w, enum spent kind, double x) {
+    wait_for_all(w, SPENT_WAIT_OPENING, x);
+    w->spent[0][SPENT_WAIT_OPENING] = 0;
+    w->spent[0][kind] = x;
+}
+
+static void slow_worker(struct world *w, double x) { w->done[1] = w->done[0] / x; }
+
+static void shared_core(struct world *w, double x) {
+    w->no_core[1] = x;
+    w->log = "{\"time\":\"2026-01-31T12:00:00.123Z\",\"level\":\"warning\",\"event\":"
+             "\"shared-core\",\"worker\":1,\"core\":1,\"pid\":71,\"text\":\"worker 1 was ready; "
+             "py\\u001b[31m, pid 71, ran for 0.9 s of the last second on its core, 1\"}\n";
+}
+
+/* All time without a core is that of the quota. */
+static void throttled(struct world *w, double x) {
+    w->throttled_periods = x;
+    w->throttled = 0.3;
+    for (int i = 0; i < w->workers; i++) w->no_core[i] = 0.3;
+}
+
+static void crowded(struct world *w, double x) {
+    w->cores = (int)x;
+    wait_for_all(w, SPENT_WAIT_LANES, 0);
+    for (int i = 0; i < w->workers; i++) w->no_core[i] = 0.09;
+}
+
+static void stolen(struct world *w, double x) { w->stolen = x; }
+
+static void drift(struct world *w, double x) {
+    w->late = 60;
+    w->later = x;
+}
+
+static void samples(struct world *w, double x) {
+    wait_for_all(w, SPENT_WAIT_SAMPLES, x);
+    w->options = "\"--data-threads\":\"2\"";
+}
+
+static void uneven_lanes(struct world *w, double x) {
+    w->lanes = 7;
+    w->batch = 56;
+    wait_for_all(w, SPENT_WAIT_LANES, x);
+}
+
+static void not_worth_it(struct world *w, double x) {
+    wait_for_all(w, SPENT_WAIT_TASKS, 0.95 - x / 2);
+}
+
+static void saving(struct world *w, double x) {
+    one_does(w, SPENT_SAVE, x / 2);
+    w->spent[0][SPENT_WAIT_SAVE] = x / 2;
+    w->options = "\"--save-every\":\"10\"";
+}
+
+static void evaluating(struct world *w, double x) {
+    wait_for_all(w, SPENT_EVALUATE, x);
+    w->options = "\"--eval-every\":\"epoch\"";
+}
+
+static void callback(struct world *w, double x) { one_does(w, SPENT_CALLBACK, x); }
+
+static void auditing(struct world *w, double x) {
+    wait_for_all(w, SPENT_AUDIT, x);
+    w->command = "\"trireme\",\"--audit\",\"0.5\"";
+}
+
+static void lost_lanes(struct world *w, double x) {
+    w->lost[1] = x * 8;
+    w->done[1] = 4 - x * 8;
+    w->done[0] = 4 + x * 8;
+}
+
+static void goodput(struct world *w, double x) {
+    w->slowest = x;
+    w->faults = "{\"kind\":\"death\",\"time\":1000,\"worker\":1,\"cost\":0.2}";
+}
+
+static void memory(struct world *w, double x) {
+    for (int i = 0; i < w->workers; i++) w->memory[i] = x * 50 * 1048576;
+    w->options = "\"--memory-limit\":\"100M\"";
+}
+
+static void skipped(struct world *w, double x) {
+    static char lines[256];
+    snprintf(lines, sizeof lines, "{\"step\":50,\"steps\":50,\"loss\":1,\"skipped\":1}\n"
+             "{\"step\":1000,\"steps\":950,\"loss\":1,\"skipped\":%.0f}\n", 1000 * x);
+    w->metrics = lines;
+}
+
+static void not_finite(struct world *w, double x) {
+    w->metrics = x > 0 ? "{\"step\":990,\"loss\":1}\n{\"step\":1000,\"loss\":null}\n"
+                       : "{\"step\":990,\"loss\":1}\n{\"step\":1000,\"loss\":2}\n";
+}
+
+static void hosts_link(struct world *w, double x) {
+    w->hosts = "\"h0\",\"h1\"";
+    wait_for_all(w, SPENT_WAIT_HOSTS, x);
+}
+
+static void incomplete(struct world *w, double x) { w->damaged = x > 0; }
+
+static const struct {
+    const char *rule;
+    void (*change)(struct world *w, double x);
+    const double *threshold; /* null: silent and found are values, else parts of it */
+    double silent, found;
+    const char *evidence, *remedy;
+} cases[] = {
+    {"slow-worker", slow_worker, &thresholds.slow_worker, 0.99, 1.02,
+     "Worker 1 computes 18 % slower than the median: 1.4 ms a lane instead of 1.2 ms.",
+     "use fewer workers"},
+    {"shared-core", shared_core, &thresholds.no_core, 0.98, 1.1,
+     "for 550 us of each step, 11 % of its time, it was ready to run and had none. When the agent "
+     "looked, py\\x1b[31m, pid 71, ran for 0.9 s of the last second on its core, 1.",
+     "End the process on its core (pid 71)"},
+    {"shared-core", stolen, &thresholds.stolen, 0.98, 1.1, "The hypervisor of this machine gave",
+     "cores are its own"},
+    {"throttled", throttled, &thresholds.throttled_periods, 0.9, 1.2,
+     "stopped the run in 6 % of the periods, for 30 % of its threads' time", "Raise the quota"},
+    {"crowded", crowded, NULL, 2, 1, "2 workers of 1 thread share 1 core", "Use -n 1."},
+    {"drift", drift, NULL, 1.08, 1.15,
+     "15 % longer than in the run's best tenth, since step 601. What grew most: a worker computes",
+     "See what changed"},
+    {"samples", samples, &thresholds.samples, 0.9, 1.2, "Workers wait for samples 6 % of a step",
+     "Use --data-threads 3"},
+    {"uneven-lanes", uneven_lanes, &thresholds.uneven_lanes, 0.98, 1.02,
+     "7 lanes for 2 workers", "Use --lanes 8"},
+    {"not-worth-it", not_worth_it, &thresholds.not_worth_it, 1.02, 0.7,
+     "All 2 workers together compute for 77 % of a step",
+     "Use -n 1: a step would take about 4.1 ms instead of 5.0 ms, 15,422 samples/s"},
+    {"saving", saving, &thresholds.saving, 0.95, 1.1,
+     "Checkpoints take 1.1 % of the run: 0.55 % to copy", "Use --save-every 23."},
+    {"evaluating", evaluating, &thresholds.evaluating, 0.95, 1.1, "Evaluations take 11 %",
+     "less often (--eval-every)"},
+    {"callback", callback, &thresholds.callback, 0.95, 1.2, "takes 6 % of the run, 300 us per "
+                                                            "step",
+     "after every 3 steps"},
+    {"auditing", auditing, &thresholds.auditing, 0.95, 1.1, "for 5.5 % of their time",
+     "Use --audit 0.23."},
+    {"lost-lanes", lost_lanes, &thresholds.lost_lanes, 0.9, 1.3, "of worker 1", "See why worker 1"},
+    {"goodput", goodput, NULL, 0.09, 0.15, "Lost: 148 ms deaths of workers. It has 1 start.",
+     "log --event death"},
+    {"memory", memory, &thresholds.memory_limit, 0.99, 1.02, "97 % of the limit of 100 MiB",
+     "trireme memory"},
+    {"skipped", skipped, &thresholds.skipped, 0.98, 1.1, "5.5 % of the updates were skipped",
+     "smaller learning rate"},
+    {"not-finite", not_finite, NULL, 0, 1, "no number in 1 of 2 lines, first at step 1,000",
+     "--since 1000"},
+    {"link", hosts_link, &thresholds.link_waits, 0.98, 1.1, "wait for other hosts 11 % of a step",
+     "faster path"},
+    {"incomplete", incomplete, NULL, 0, 1, "Damaged frames of workers.series: 1.", "in no figure"},
+};
+
+/* A rule is silent on one side of its threshold, and on the other is what the report begins with. */
+static void both_sides(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct judged j;
+        const double unit = cases[i].threshold ? *cases[i].threshold : 1;
+        struct world w = world_clean();
+        cases[i].change(&w, cases[i].silent * unit);
+        judge(&w, &j);
+        if (place_of(&j, cases[i].rule) >= 0) fail_msg("%s is not silent", cases[i].rule);
+        done(&j);
+        w = world_clean();
+        cases[i].change(&w, cases[i].found * unit);
+        judge(&w, &j);
+        if (place_of(&j, cases[i].rule))
+            fail_msg("%s is not the first: %s", cases[i].rule, text_of(&j, false));
+        has(&j, cases[i].evidence);
+        has(&j, cases[i].remedy);
+        done(&j);
+    }
+}
+
+static void clean(void **state) {
+    (void)state;
+    struct judged j;
+    struct world w = world_clean();
+    judge(&w, &j);
+    assert_int_equal(j.r.n, 0);
+    has(&j, "A step takes 5.0 ms; workers compute for 96 % of it and wait for 2 %, most of that "
+            "for lanes that others compute; sums of gradients take 2 %. The run of lenet5 has "
+            "done 1,000 of 1,000 steps in 5.0 s.");
+    has(&j, "Nothing found by: slow-worker, shared-core,");
+    has(&j, "Only with a profile: bubble,");
+    has(&j, "--steps 5; any run with --profile steps=A..B.");
+    done(&j);
+}
+
+/* ---- several at once ---- */
+
+static void two_causes(struct world *w) {
+    samples(w, 0.2);
+    saving(w, 0.1);
+}
+
+static void shared_from_a_step(struct world *w) {
+    w->late = 60;
+    w->no_core[1] = 0.3;
+    w->done[1] = 2.5;
+    w->spent[0][SPENT_WAIT_LANES] = 0.2;
+}
+
+static void crowded_and_slow(struct world *w) {
+    crowded(w, 1);
+    w->no_core[0] = w->no_core[1] = 0.4;
+    w->done[1] = 3;
+}
+
+static void evaluations_lose(struct world *w) {
+    w->slowest = 2;
+    w->slow_kind = SPENT_EVALUATE;
+}
+
+static void stages(struct world *w) {
+    w->options = "\"--stages\":\"2\"";
+    w->done[1] = 1; /* another stage */
+    w->spent[1][SPENT_WAIT_LEGS] = 0.4;
+}
+
+static void start_alone(struct world *w) { w->start = 3; }
+
+static void two_starts(struct world *w) {
+    w->start = 1;
+    w->goes_on = true;
+    w->entries = ",{\"begin\":4000000000,\"end\":4000000001,\"exit\":0}";
+}
+
+static void waits_for_nobody(struct world *w) { wait_for_all(w, SPENT_UNKNOWN, 0.15); }
+
+static const struct {
+    const char *name;
+    void (*change)(struct world *w);
+    const char *order; /* rules, an effect in parentheses after its cause */
+    const char *says;
+} orders[] = {
+    {"two causes", two_causes, "samples saving ", "wait for 27 %"},
+    {"a shared core explains a slow worker", shared_from_a_step, "shared-core (slow-worker) ",
+     "most of that for worker 1"},
+    {"more threads than cores", crowded_and_slow, "crowded (shared-core) (slow-worker) ", ""},
+    {"evaluations explain lost time", evaluations_lose, "evaluating (goodput) ", "evaluations"},
+    {"stages have no slow worker", stages, "",
+     "Communication is 24 % of a step: waits for lanes 2 %, waits for legs 20 %, sums 2 %"},
+    {"a start is no loss", start_alone, "", ""},
+    {"but a second one is", two_starts, "goodput ", "It has 2 starts"},
+    {"unexplained time", waits_for_nobody, "", "Unexplained is 15 % of a step"},
+};
+
+static void add_order(const struct judged *j, char *text, size_t bytes) {
+    *text = 0;
+    for (size_t i = 0; i < j->r.n; i++) {
+        const bool effect = j->r.depth[i] > 0;
+        snprintf(text + strlen(text), bytes - strlen(text), "%s%s%s ", effect ? "(" : "",
+                 j->r.finding[i].rule->name, effect ? ")" : "");
+    }
+}
+
+static void in_order(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(orders); i++) {
+        struct judged j;
+        char order[512];
+        struct world w = world_clean();
+        orders[i].change(&w);
+        judge(&w, &j);
+        add_order(&j, order, sizeof order);
+        if (strcmp(order, orders[i].order))
+            fail_msg("%s: '%s', not '%s'", orders[i].name, order, orders[i].order);
+        has(&j, orders[i].says);
+        done(&j);
+    }
+}
+
+/* An event of the log near to where steps become slower is named. */
+static void names_events(void **state) {
+    (void)state;
+    struct judged j;
+    char time_text[LOG_TIME], log[512];
+    struct world w = world_clean();
+    drift(&w, 1.5);
+    log_time((int64_t)(time(NULL) + 3) * 1000000000, time_text);
+    snprintf(log, sizeof log, "{\"time\":\"%s\",\"level\":\"warning\",\"event\":\"death\","
+             "\"worker\":1,\"text\":\"killed\"}\n", time_text);
+    w.log = log;
+    w.frames = w.late = 200;
+    w.late = 60;
+    judge(&w, &j);
+    has(&j, "Near it, the log has: death of worker 1, killed.");
+    done(&j);
+}
+
+static double real(const json_t *j, const char *key) {
+    return json_number_value(json_object_get(j, key));
+}
+
+static const char *word(const json_t *j, const char *key) {
+    return json_string_value(json_object_get(j, key));
+}
+
+static void as_json(void **state) {
+    (void)state;
+    struct judged j;
+    struct world w = world_clean();
+    shared_from_a_step(&w);
+    w.title = "a\\u001b[2J\\u0007";
+    judge(&w, &j);
+    has(&j, "The run of a\\x1b[2J\\x07 has");
+    char *text = text_of(&j, true);
+    json_t *all = json_loads(text, 0, NULL), *findings = json_object_get(all, "findings");
+    assert_int_equal(json_array_size(findings), 2);
+    const json_t *effect = json_array_get(findings, 1);
+    assert_string_equal(word(effect, "rule"), "slow-worker");
+    assert_string_equal(word(effect, "effect_of"), "shared-core");
+    assert_true(fabs(real(json_array_get(findings, 0), "cost") - 0.3) < 1e-4);
+    assert_true(fabs(real(all, "step") - 0.005) < 1e-6);
+    assert_true(fabs(real(all, "goodput") - 1) < 0.01);
+    assert_int_equal(json_array_size(json_object_get(all, "workers")), 2);
+    assert_int_equal(json_array_size(json_object_get(all, "without_profile")), 8);
+    json_decref(all);
+    free(text);
+    done(&j);
+}
+
+/* ---- folders ---- */
+
+static void hosts(void **state) {
+    (void)state;
+    struct judged j;
+    const char *const names[] = {"h0", "h1"};
+    mkdir(at("hosts"), 0777);
+    for (int i = 0; i < 2; i++) {
+        char folder[256];
+        struct world w = world_clean();
+        snprintf(folder, sizeof folder, "%s/hosts/%s", directory, names[i]);
+        mkdir(folder, 0777);
+        w.hosts = "\"h0\",\"h1\"";
+        if (i) w.no_core[0] = 0.4;
+        world_make(&w, folder);
+    }
+    judge_folder(directory, &j);
+    assert_int_equal(j.f.n_hosts, 2);
+    assert_int_equal(j.f.n, 4);
+    assert_int_equal(place_of(&j, "shared-core"), 0);
+    has(&j, "The core of h1's worker 0 is shared");
+    done(&j);
+}
+
+/* Of the version before: no run.json and no series, but times in metrics.jsonl. */
+static void old(void **state) {
+    (void)state;
+    struct judged j;
+    judge_folder(getenv("TRI_OLD_RUN"), &j);
+    assert_int_equal(j.f.n, 2);
+    assert_true(j.f.old && fabs(j.f.step - 32e-6) < 2e-6 && j.f.last == 20000);
+    assert_true(j.f.worker[0].lanes + j.f.worker[1].lanes == 80000);
+    has(&j, "Communication is 32 % of a step: waits for lanes 10 %, sums 21 %.");
+    has(&j, "it is of an earlier version");
+    done(&j);
+}
+
+/* Killed at any byte of a file: a report or a message, never a crash. */
+static void cut(void **state) {
+    (void)state;
+    static const char *const names[] = {"run.json", "workers.series", "metrics.jsonl",
+                                        "agent.log"};
+    struct world w = world_clean();
+    w.frames = w.late = 8;
+    not_finite(&w, 1);
+    w.log = "{\"time\":\"2026-01-31T12:00:00Z\",\"level\":\"warning\",\"event\":\"x\"}\n";
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char *text;
+        size_t bytes;
+        world_make(&w, directory);
+        assert_int_equal(base_read_file(at(names[i]), &text, &bytes), TRI_OK);
+        for (size_t n = 0; n < bytes; n += n < 64 || n > 4000 ? 1 : 61) {
+            struct judged j;
+            assert_int_equal(truncate(at(names[i]), (off_t)n), 0);
+            if (!figures_read(directory, &j.f)) {
+                report_make(&j.f, &j.r);
+                free(text_of(&j, true));
+                report_free(&j.r);
+            }
+            figures_free(&j.f);
+            FILE *f = fopen(at(names[i]), "w");
+            assert_true(fwrite(text, 1, bytes, f) == bytes && !fclose(f));
+        }
+        free(text);
+    }
+}
+
+static void refused(void **state) {
+    (void)state;
+    struct figures f;
+    assert_int_equal(figures_read(directory, &f), TRI_USAGE);
+    assert_message("has no files of a run (run.json, metrics.jsonl)");
+    figures_free(&f);
+    assert_int_equal(figures_read(at("none"), &f), TRI_USAGE);
+    assert_message("none: No such file or directory");
+    figures_free(&f);
+    world_file(directory, "run.json", "{\"format\":2}\n");
+    assert_int_equal(figures_read(directory, &f), TRI_FAILED);
+    assert_message("of a later version");
+    figures_free(&f);
+    assert_int_equal(figures_read(at("run.json"), &f), TRI_USAGE);
+    assert_message("Not a directory");
+    figures_free(&f);
+}
+
+static int empty(void **state) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s/hosts", directory);
+    return empty_directory(state) | system(command);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(both_sides, empty), cmocka_unit_test_teardown(clean, empty),
+        cmocka_unit_test_teardown(in_order, empty),   cmocka_unit_test_teardown(refused, empty),
+        cmocka_unit_test_teardown(as_json, empty),    cmocka_unit_test_teardown(hosts, empty),
+        cmocka_unit_test_teardown(old, empty),        cmocka_unit_test_teardown(cut, empty),
+        cmocka_unit_test_teardown(names_events, empty),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
