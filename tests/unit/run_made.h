@@ -20,9 +20,10 @@ struct world {
     double slowest;  /* seconds that a step in the middle takes longer, by this: */
     enum spent slow_kind;
     double start;    /* seconds before the first step */
+    /* From `late` on, or if it is `frames`, always: */
     double spent[WORLD_WORKERS][SPENTS]; /* shares; what is missing is computed */
-    double no_core[WORLD_WORKERS];       /* from `late` on, if it is not `frames` */
-    double done[WORLD_WORKERS], lost[WORLD_WORKERS]; /* lanes in a step */
+    double no_core[WORLD_WORKERS], done[WORLD_WORKERS]; /* done: lanes in a step */
+    double lost[WORLD_WORKERS];
     double memory[WORLD_WORKERS];        /* bytes */
     double throttled_periods, throttled, stolen;
     bool goes_on, damaged;
@@ -60,15 +61,18 @@ static inline void world_place(const struct world *w, int place, int frame, doub
                                double *value) {
     double all = 0;
     memset(value, 0, WORLD_COLUMNS * sizeof *value);
-    for (int k = 0; k < SPENTS; k++) all += value[k] = w->spent[place][k];
+    const bool changed = frame >= w->late || w->late == w->frames;
+    const struct world usual = world_clean();
+    for (int k = 0; k < SPENTS; k++)
+        all += value[k] = (changed ? w : &usual)->spent[place][k];
     value[SPENT_COMPUTE] += 1 - all;
     const double more_time = frame == w->frames / 2 ? w->slowest : 0;
     const double part = more_time / (more_time + steps * w->step);
     for (int k = 0; k < SPENTS; k++) value[k] *= 1 - part;
     value[w->slow_kind] += part;
     double *more = value + SPENTS;
-    more[TIMES_NO_CORE] = frame >= w->late || w->late == w->frames ? w->no_core[place] : 0;
-    more[TIMES_LANES] = w->done[place] * steps;
+    more[TIMES_NO_CORE] = changed ? w->no_core[place] : 0;
+    more[TIMES_LANES] = (changed ? w->done[place] : w->lanes / (double)w->workers) * steps;
     more[TIMES_LOST] = w->lost[place] * steps;
     more[TIMES_MEMORY] = w->memory[place] / 1024;
 }

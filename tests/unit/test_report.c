@@ -380,6 +380,7 @@ static void as_json(void **state) {
     w.title = "a\\u001b[2J\\u0007";
     judge(&w, &j);
     has(&j, "The run of a\\x1b[2J\\x07 has");
+    has(&j, "slower than the median since step 601: ");
     char *text = text_of(&j, true);
     json_t *all = json_loads(text, 0, NULL), *findings = json_object_get(all, "findings");
     assert_int_equal(json_array_size(findings), 2);
