@@ -219,7 +219,7 @@ static void add_beside(const struct figures *f, struct text *out) {
     if (all < 0.01) return;
     text_add(out, "; what is done between steps takes %s", SHARE(all));
     if (f->spent[most] > all / 2)
-        text_add(out, ", most of it where a worker %s", spent_rows[most].what);
+        text_add(out, ", most of it where one %s", spent_rows[most].what);
 }
 
 void report_sentence(const struct report *r, struct text *out) {

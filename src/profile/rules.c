@@ -339,7 +339,7 @@ static bool incomplete(const struct figures *f, struct finding *found) {
 #define CAUSES "crowded throttled shared-core "
 
 const struct rule rules[] = {
-    {.name = "slow-worker", .judge = rule_slow_worker, .effect_of = CAUSES},
+    {.name = "slow-worker", .judge = rule_slow_worker, .effect_of = CAUSES "lost-lanes "},
     {.name = "shared-core", .judge = rule_shared_core, .effect_of = "crowded "},
     {.name = "throttled", .judge = rule_throttled},
     {.name = "crowded", .judge = rule_crowded},
@@ -354,8 +354,7 @@ const struct rule rules[] = {
     {.name = "evaluating", .of_run = true, .judge = evaluating},
     {.name = "callback", .of_run = true, .judge = callback},
     {.name = "auditing", .of_run = true, .judge = auditing},
-    {.name = "lost-lanes", .of_run = true, .judge = rule_lost_lanes,
-     .effect_of = CAUSES "slow-worker "},
+    {.name = "lost-lanes", .of_run = true, .judge = rule_lost_lanes, .effect_of = CAUSES},
     {.name = "goodput", .of_run = true, .judge = goodput},
     {.name = "memory", .of_run = true, .judge = memory},
     {.name = "skipped", .of_run = true, .judge = skipped, .effect_of = "not-finite "},

@@ -64,7 +64,7 @@ bool rule_slow_worker(const struct figures *f, struct finding *found) {
     const bool no_core = worst->no_core > thresholds.no_core;
     const struct figures_host *h = &f->host[worst->host];
     if (!no_core && h->throttled_periods <= thresholds.throttled_periods)
-        found->effect_of = "not-worth-it ";
+        found->effect_of = "lost-lanes not-worth-it ";
     text_add(&found->remedy, "Compare its core with the others' (trireme top); if it has had "
              "enough of it, the core itself is slower: leave it out (taskset -c), or use fewer "
              "workers.");
@@ -210,7 +210,8 @@ bool rule_drift(const struct figures *f, struct finding *found) {
     text_add(&found->evidence, "A step takes %s, %s longer than in the run's best tenth, since "
              "step %s.", TIME(last), SHARE(last / best - 1), NUMBER((double)f->slower_since));
     if (what_grew(f, &kind) > 0.1 * (last - best))
-        text_add(&found->evidence, " What grew most: a worker %s.", spent_rows[kind].what);
+        text_add(&found->evidence, " What grew most: a worker %.*s.",
+                 (int)strcspn(spent_rows[kind].what, ";"), spent_rows[kind].what);
     const struct figures_event *e = event_at(f, f->slower_time);
     if (e) {
         text_add(&found->evidence, " Near it, the log has: ");
@@ -276,12 +277,12 @@ bool rule_not_worth_it(const struct figures *f, struct finding *found) {
         compute += own;
         all += own + s[SPENT_SUM] + s[SPENT_UPDATE] + s[SPENT_READ];
     }
-    if (compute >= thresholds.not_worth_it * step) return false;
+    if (compute >= thresholds.not_worth_it * step || all >= step) return false;
     text_add(&found->evidence, "All %zu workers together compute for %s of a step: they mostly "
              "wait for each other, %s of their time.", f->n, SHARE(compute / step),
              SHARE(figures_group(f->spent, SPENT_WAITS)));
     const double alone = (all + apart) * f->step;
-    found->cost = fmax(step - all, 0);
+    found->cost = step - all;
     text_add(&found->remedy, "Use -n 1: a step would take about %s instead of %s", TIME(alone),
              TIME(f->step));
     if (f->run->batch > 0)

@@ -225,7 +225,7 @@ static const struct {
     {"incomplete", incomplete, NULL, 0, 1, "Damaged frames of workers.series: 1.", "in no figure"},
 };
 
-/* A rule is silent on one side of its threshold, and on the other is what the report begins with. */
+/* A rule is silent on one side of its threshold; on the other, the report begins with it. */
 static void both_sides(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {

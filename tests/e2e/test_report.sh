@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# trireme report on runs that have been, go on, or are none. What rules find is tested in
+# unit/test_report.c. Usage: test_report.sh path/to/trireme
+program=$(realpath "$1")
+here=$(realpath "$(dirname "$0")")
+. "$here/cases.sh"
+. "$here/expect.sh"
+
+"$program" train lenet5 --steps 12 --lanes 2 -n 2 --quiet --out two >/dev/null || exit 1
+"$program" train mlp:hidden=8 --steps 20 --batch 8 --quiet --out one >/dev/null || exit 1
+
+expect 'workers' 0 'out:A step takes ' report two
+expect 'one process' 0 'out:^A step takes .*; the process computes for ' report one
+expect 'rules that found nothing' 0 'out:^Nothing found by: ' report one
+expect 'how to get a profile' 0 'out:trireme profile one --steps 5' report one
+expect 'the version before' 0 'out:waits for lanes 10 %, sums 21 %' \
+    report "$here/../golden/runs/old"
+
+agrees() { # the figures are those of the run's files, and shares add up
+    "$program" report two --json | python3 -c '
+import json, sys
+report, run = json.load(sys.stdin), json.load(open("two/run.json"))
+entry = run["entries"][0]
+assert report["last"] == entry["last"] == 12 and report["title"] == "lenet5", report
+assert abs(report["seconds"] - (entry["end"] - entry["begin"])) < 1e-3, report
+assert len(report["workers"]) == 2 and 24 <= sum(w["lanes"] for w in report["workers"]), report
+for worker in report["workers"]:
+    assert abs(sum(worker["shares"].values()) - 1) < 0.01, worker
+rules = {f["rule"] for f in report["findings"]} | {*report["silent"], *report["without_profile"]}
+assert len(rules) == 27, rules
+assert report["sentence"].startswith(("A step takes ", "Communication is ")), report
+assert "; workers compute for " in report["sentence"], report'
+}
+check 'JSON' agrees
+
+# A run that goes on, and the same one when it was killed.
+"$program" train lenet5 --steps 100000 --quiet --out long >/dev/null 2>&1 &
+pid=$!
+begun() { for _ in $(seq 400); do [ -s long/metrics.jsonl ] && return; sleep 0.02; done; false; }
+check 'a run has begun' begun
+expect 'it goes on' 0 'out:goes' report long
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+expect 'it was killed' 0 'out:killed' report long
+
+mkdir none later bad && echo '{"format":9}' >later/run.json && echo '{' >bad/run.json
+mistake 'no run' 2 'err:^trireme: none has no files of a run (run.json, metrics.jsonl); DIR is' \
+    report none
+mistake 'no directory' 2 'err:^trireme: nowhere: No such file or directory' report nowhere
+mistake 'a file' 2 'err:^trireme: one/run.json: Not a directory' report one/run.json
+mistake 'a later version' 1 'err:later/run.json has format 9, of a later version' report later
+mistake 'no JSON' 1 'err:bad/run.json is no run.json, or damaged' report bad
+mistake 'no DIR' 2 'err:report' report
+mistake 'two directories' 2 "err:report: one word too many: 'two'" report one two
+mistake 'an unknown option' 2 'err:--jsn.*--json' report one --jsn
+mistake 'no such profile' 2 'err:one: it has no profile' report one --profile 7
+if [ "$(id -u)" -ne 0 ]; then
+    chmod 0 one/run.json
+    mistake 'not readable' 1 'err:one/run.json: Permission denied' report one
+fi
+
+finish
