@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/rate.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +12,7 @@
 #define LARGEST 2048
 #define ENOUGH 0.02 /* seconds: no larger product is tried, and no more rounds in registers */
 #define TRIES 3     /* the fastest counts */
+#define COPIED ((size_t)64 << 20)
 
 /* y [n, n] = a [n, n] b [n, n]', once per thread. */
 struct product {
@@ -147,5 +150,46 @@ tri_status rate_highest(struct dev *dev, tri_type type, int threads, double *flo
     else
         status = rate_products(dev, type, team, flops);
     team_free(team);
+    return status;
+}
+
+/* ---- memory ---- */
+
+static void copy(void *arg, int thread) {
+    (void)thread;
+    memcpy(arg, (char *)arg + COPIED, COPIED);
+}
+
+tri_status rate_memory(double *bandwidth) {
+    char *memory = malloc(2 * COPIED);
+    if (!memory) return base_no_memory("the rate of memory");
+    memset(memory, 1, 2 * COPIED);
+    *bandwidth = 2.0 * (double)COPIED / fastest(NULL, copy, memory);
+    free(memory);
+    return TRI_OK;
+}
+
+tri_status rate_write(struct dev *dev, const char *folder) {
+    static const struct {
+        const char *name;
+        tri_type type;
+    } types[] = {{"f32", TRI_F32}, {"bf16", TRI_BF16}};
+    struct text t = {0}, path = {0};
+    double bandwidth = 0, flops = 0;
+    tri_status status = rate_memory(&bandwidth);
+    text_add(&path, "%s/rates.json", folder);
+    text_add(&t, "{\"bandwidth\":%.4g,\"rate\":{", bandwidth);
+    for (size_t i = 0; i < COUNT(types) && !status; i++) {
+        status = rate_highest(dev, types[i].type, 1, &flops);
+        text_add(&t, "%s\"%s\":%.4g", i ? "," : "", types[i].name, flops);
+    }
+    text_add(&t, "}}\n");
+    if (!status && (t.failed || path.failed)) status = base_no_memory("rates.json");
+    FILE *f = status ? NULL : fopen(path.data, "we");
+    const bool good = f && fwrite(t.data, 1, t.size, f) == t.size;
+    if (!status && (!f || fclose(f) || !good))
+        status = base_fail(TRI_FAILED, "cannot write %s: %s", path.data, strerror(errno));
+    text_free(&t);
+    text_free(&path);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Measures the highest rate of arithmetic of this machine, for comparison with a network's rate. */
+ * Measures the highest rates of arithmetic and memory of this machine, for comparison with those of
+ * a network. */
 #ifndef MACHINE_RATE_H
 #define MACHINE_RATE_H
 
@@ -9,5 +10,11 @@
  * large matrix products, one per thread, if the device cannot measure registers in this type. Takes
  * about half a second. */
 tri_status rate_highest(struct dev *dev, tri_type type, int threads, double *flops);
+
+/* Bytes per second that one thread reads and writes, of memory that fits into no cache. */
+tri_status rate_memory(double *bandwidth);
+
+/* Writes FOLDER/rates.json of a profile (src/profile/read.h), of one thread. */
+tri_status rate_write(struct dev *dev, const char *folder);
 
 #endif
