@@ -140,7 +140,8 @@ static void write_row(struct out *o, const struct profile_host *h, const struct 
     static const char *const kinds[] = {"", "move", "sum", "transfer"};
     const char *const cell[] = {item->operator, item->name, item->scope, h->name,
                                 item->move ? item->move : "", item->in, item->out};
-    const double bytes = (double)of->calls * item->bytes, seconds = 1e-9 * (double)of->ns;
+    const double bytes = (double)of->calls * (item->move ? item->moved : item->bytes),
+                 seconds = 1e-9 * (double)of->ns;
     out_text(o, kinds[tables_comm_of(item)]);
     for (size_t i = 0; i < COUNT(cell); i++) out_cell(o, cell[i]);
     out_format(o, item->bucket < 0 ? "," : ",%lld", (long long)item->bucket);

@@ -74,36 +74,52 @@ static void read_item(struct profile *p, const json_t *j, struct profile_item *i
         .size = integer_of(j, "size", -1), .stage = integer_of(j, "stage", -1),
         .leg = integer_of(j, "leg", -1), .seat = integer_of(j, "seat", -1),
         .bucket = integer_of(j, "bucket", -1), .live = integer_of(j, "live", -1),
-        .flops = number_of(j, "flops"), .bytes = number_of(j, "bytes")};
+        .flops = number_of(j, "flops"), .bytes = number_of(j, "bytes"),
+        .moved = number_of(j, "moved"), .backward = json_is_true(json_object_get(j, "backward"))};
     p->damaged += !*item->operator;
     if (!*item->operator) item->operator = "?";
     if (!*item->unit) item->unit = item->operator;
     if (!*item->name) item->name = item->unit;
 }
 
-static tri_status read_first(struct profile *p, struct profile_host *h, const json_t *j,
-                             const char *path) {
-    const int64_t version = integer_of(j, "version", 0);
+static void read_rates(struct profile *p, struct profile_host *h, const json_t *j) {
     json_t *rates = json_object_get(j, "rate"), *value;
     const char *type;
-    if (version > PROFILE_VERSION)
-        return base_fail(TRI_FAILED, "%s: its format is version %lld; this program reads version "
-                                     "%d", path, (long long)version, PROFILE_VERSION);
     h->bandwidth = number_of(j, "bandwidth");
+    free(h->rate);
+    h->n_rates = 0;
     h->rate = calloc(json_object_size(rates) + 1, sizeof *h->rate);
-    if (!h->rate) return base_no_memory("the items of the profile");
+    if (!h->rate) {
+        p->arena.failed = true;
+        return;
+    }
     json_object_foreach(rates, type, value)
         h->rate[h->n_rates++] = (struct profile_rate){arena_copy(&p->arena, type),
                                                       number_of(rates, type)};
+}
+
+const char *const profile_parts[PARTS] = {"parameters", "optimizer", "slots", "carried", "data"};
+
+static tri_status read_first(struct profile *p, struct profile_host *h, const json_t *j,
+                             const char *path) {
+    const int64_t version = integer_of(j, "version", 0);
+    const json_t *memory = json_object_get(j, "memory");
+    if (version > PROFILE_VERSION)
+        return base_fail(TRI_FAILED, "%s: its format is version %lld; this program reads version "
+                                     "%d", path, (long long)version, PROFILE_VERSION);
+    if (json_object_get(j, "rate")) read_rates(p, h, j);
+    h->lanes = integer_of(j, "lanes", 0);
+    h->tracks = integer_of(j, "tracks", 0);
+    h->waiting = json_is_number(json_object_get(j, "waiting")) ? number_of(j, "waiting") : -1;
+    for (int i = 0; i < PARTS; i++) h->part[i] = integer_of(memory, profile_parts[i], -1);
     return TRI_OK;
 }
 
 static tri_status read_line(struct profile *p, struct profile_host *h, const char *line,
-                            size_t bytes, const char *path, size_t *capacity) {
+                            size_t bytes, const char *path, size_t *capacity, bool first) {
     json_t *j = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
     tri_status status = TRI_OK;
-    if (!h->n_items && !h->rate && json_object_get(j, "version"))
-        status = read_first(p, h, j, path);
+    if (first && json_object_get(j, "version")) status = read_first(p, h, j, path);
     else if (ARRAY_GROW(h->item, h->n_items, *capacity)) read_item(p, j, &h->item[h->n_items++]);
     else status = base_no_memory("the items of the profile");
     json_decref(j);
@@ -120,19 +136,28 @@ static tri_status read_items(struct profile *p, struct profile_host *h, const ch
     profile_mend_text(data, bytes);
     const char *line = data, *end;
     for (; !status && (end = memchr(line, '\n', bytes - (size_t)(line - data))); line = end + 1)
-        status = read_line(p, h, line, (size_t)(end - line), path, &capacity);
+        status = read_line(p, h, line, (size_t)(end - line), path, &capacity, line == data);
     p->cut += !status && line < data + bytes;
     free(data);
     return status;
 }
 
-/* ---- clocks.json ---- */
+/* ---- clocks.json, rates.json ---- */
 
-static void read_clocks(struct profile *p, struct profile_host *h, const char *path) {
+/* A whole file; null: it is not there, or damaged. */
+static json_t *read_object(struct profile *p, const char *folder, const char *name) {
+    const char *path = arena_text(&p->arena, "%s/%s", folder, name);
     char *data;
     size_t bytes;
-    if (access(path, F_OK) || base_read_file(path, &data, &bytes)) return;
+    if (!path || access(path, F_OK) || base_read_file(path, &data, &bytes)) return NULL;
+    profile_mend_text(data, bytes);
     json_t *j = json_loadb(data, bytes, 0, NULL);
+    p->damaged += !json_is_object(j);
+    free(data);
+    return j;
+}
+
+static void read_clocks(struct profile *p, struct profile_host *h, const json_t *j) {
     const int64_t offset = integer_of(j, "offset_ns", LATEST),
                   uncertainty = integer_of(j, "uncertainty_ns", -1);
     if (offset > -LATEST && offset < LATEST && uncertainty >= 0 && uncertainty < LATEST) {
@@ -143,17 +168,21 @@ static void read_clocks(struct profile *p, struct profile_host *h, const char *p
     } else {
         p->damaged++;
     }
-    json_decref(j);
-    free(data);
 }
 
 tri_status items_read(struct profile *p, int host, const char *folder) {
     struct profile_host *h = &p->host[host];
-    const char *items = arena_text(&p->arena, "%s/items.jsonl", folder),
-               *clocks = arena_text(&p->arena, "%s/clocks.json", folder);
-    if (!items || !clocks) return base_no_memory("the profile");
+    const char *items = arena_text(&p->arena, "%s/items.jsonl", folder);
+    json_t *clocks = read_object(p, folder, "clocks.json"),
+           *rates = read_object(p, folder, "rates.json");
     h->number = host;
     h->clock = !host; /* the others are compared with it */
-    read_clocks(p, h, clocks);
-    return read_items(p, h, items);
+    h->waiting = -1;
+    for (int i = 0; i < PARTS; i++) h->part[i] = -1;
+    if (json_is_object(clocks)) read_clocks(p, h, clocks);
+    tri_status status = items ? read_items(p, h, items) : base_no_memory("the profile");
+    if (!status && !h->n_rates && json_is_object(rates)) read_rates(p, h, rates);
+    json_decref(clocks);
+    json_decref(rates);
+    return status || !p->arena.failed ? status : base_no_memory("the profile");
 }

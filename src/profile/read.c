@@ -261,6 +261,7 @@ static tri_status read_hosts(struct profile *p, const struct folders *f) {
         if (!folder) return base_no_memory("the profile");
         if (!is_directory(folder)) continue; /* the host came later, or its profile has gone */
         p->host[p->n_hosts].name = f->host[i].name;
+        p->host[p->n_hosts].path = f->host[i].path;
         status = read_host(p, p->n_hosts++, folder, &capacity);
     }
     if (p->n_threads)

@@ -5,14 +5,21 @@
  *
  *     items.jsonl   what is computed. A first line with "version" is about all, as far as known:
  *                       {"version":1,"steps":[10,20],"lanes":8,"threads":2,"workers":2,
- *                        "rate":{"f32":1e11},"bandwidth":2e10}
- *                   rate: operations per second of one thread, by type of an operator's first
- *                   output; bandwidth: bytes per second of one thread. Then a line per item, in
- *                   the order of their numbers; only operator and name must be there:
+ *                        "tracks":2,"waiting":0.2,"memory":{"parameters":1000,"optimizer":2000,
+ *                        "slots":500,"carried":0,"data":100}}
+ *                   waiting: the share of the time of a pipeline's tracks in which they wait if
+ *                   all legs take the same; memory: planned bytes of all processes, apart from
+ *                   their arenas. Then a line per item, in the order of their numbers; only
+ *                   operator and name must be there:
  *                       {"operator":"conv2d","unit":"conv2d+relu","name":"layer1.0.conv1.conv2d",
  *                        "scope":"layer1/0","phase":"lane","size":0,"stage":0,"leg":0,"seat":-1,
- *                        "move":null,"bucket":3,"in":["f32[8,3,32,32]"],
- *                        "out":["f32[8,16,32,32]"],"flops":1.2e9,"bytes":4.1e6,"live":123456}
+ *                        "move":null,"moved":0,"bucket":3,"backward":true,
+ *                        "in":["f32[8,3,32,32]"],"out":["f32[8,16,32,32]"],"flops":1.2e9,
+ *                        "bytes":4.1e6,"live":123456}
+ *                   bytes: what the kernel touches; moved: what a move brings to others, of the
+ *                   first of its items; live: bytes of an arena
+ *     rates.json    {"rate":{"f32":1e11},"bandwidth":2e10} of one thread of the host: operations
+ *                   per second, by type of an operator's first output, and bytes per second
  *     clocks.json   of a host, {"host":"h1","number":1,"offset_ns":-120,"uncertainty_ns":900}:
  *                   its number in the run, what to add to its times, and by how much that may be
  *                   wrong */
@@ -29,7 +36,8 @@ struct profile_item {
     const char *operator, *unit, *name, *scope, *phase, *in, *out; /* in: "f32[8,3] f32[3,4]" */
     const char *move; /* why it moves something; null: it does not */
     int64_t size, stage, leg, seat, bucket, live;
-    double flops, bytes;
+    double flops, bytes, moved;
+    bool backward;
 };
 
 struct profile_rate {
@@ -42,8 +50,13 @@ struct profile_step {
     uint32_t step;
 };
 
+/* What memory is planned for, apart from arenas. */
+enum profile_part { PART_PARAMETERS, PART_OPTIMIZER, PART_SLOTS, PART_CARRIED, PART_DATA, PARTS };
+extern const char *const profile_parts[PARTS];
+
 struct profile_host {
     const char *name; /* "" if there is only one */
+    const char *path; /* of its files: DIR or DIR/hosts/NAME */
     int number;       /* as in span.whom of transfers */
     int threads;      /* of each worker */
     struct profile_item *item;
@@ -53,6 +66,9 @@ struct profile_host {
     struct profile_rate *rate;
     int n_rates;
     double bandwidth; /* 0: not known */
+    int64_t lanes, tracks; /* tracks: of a pipeline; 0: not known */
+    double waiting;        /* of these tracks; negative: not known */
+    int64_t part[PARTS];   /* bytes; -1: not known */
     bool clock;                  /* its clock has been compared (clocks.json) */
     int64_t offset, uncertainty; /* what has been added to its times, and may be wrong by */
     int64_t realtime;            /* of a span file's header */

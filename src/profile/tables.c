@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "observe/series.h"
 
 /* ---- items ---- */
 
@@ -273,8 +276,19 @@ static tri_status write_steps(const struct profile *p, const struct tables_item 
 
 /* ---- memory.csv ---- */
 
+/* What a worker had taken at a time; 0: not known. */
+static double measured(const struct profile_host *h, struct series *s, int place, int64_t time) {
+    const int column = s->n ? series_column(s, "memory-kib") : -1;
+    if (column < 0) return 0;
+    int64_t i = series_find_time(s, time - h->offset + h->realtime - s->layout.began);
+    if (i == s->n) i--;
+    return series_read(s, i) && place < s->layout.places ? 1024 * series_value(s, place, column)
+                                                         : 0;
+}
+
 static void write_live(const struct profile *p, const struct profile_thread *t,
-                       const struct profile_step *step, struct out *o) {
+                       const struct profile_step *step, struct series *series, struct out *o) {
+    const struct profile_host *h = &p->host[t->host];
     for (size_t k = 0; k < t->n; k++) {
         const struct span *s = &t->span[k];
         const struct profile_item *item = profile_item_of(p, t, s);
@@ -283,6 +297,10 @@ static void write_live(const struct profile *p, const struct profile_thread *t,
         out_worker(o, p, t, step->step);
         out_format(o, ",%.9f,%d,%lld", 1e-9 * (double)(s->begin - step->begin), s->lane,
                    (long long)item->live);
+        for (int i = 0; i < PARTS; i++)
+            out_format(o, h->part[i] < 0 ? "," : ",%lld", (long long)h->part[i]);
+        const double is = measured(h, series, t->place, s->end);
+        out_format(o, is > 0 ? ",%.0f" : ",", is);
         out_cell(o, item->name);
         out_cell(o, item->scope);
         out_text(o, "\n");
@@ -292,10 +310,18 @@ static void write_live(const struct profile *p, const struct profile_thread *t,
 static tri_status write_memory(const struct profile *p, const struct tables_item *of,
                                struct out *o) {
     (void)of;
-    out_text(o, "step,host,worker,seconds,lane,live,name,scope\n");
+    out_text(o, "step,host,worker,seconds,lane,live");
+    for (int i = 0; i < PARTS; i++) OUT(o, ",", profile_parts[i]);
+    out_text(o, ",measured,name,scope\n");
     for (int i = 0; i < p->n_threads; i++) {
         const struct profile_host *h = &p->host[p->thread[i].host];
-        if (h->n_steps && is_first(p, i)) write_live(p, &p->thread[i], &h->step[0], o);
+        if (!h->n_steps || !is_first(p, i)) continue;
+        struct series series = {.fd = -1};
+        char path[4200];
+        base_format(path, sizeof path, "%s/workers.series", h->path);
+        const bool good = !access(path, R_OK) && !series_open(&series, path);
+        write_live(p, &p->thread[i], &h->step[0], &series, o);
+        if (good) series_close(&series);
     }
     return TRI_OK;
 }

@@ -8,11 +8,14 @@
  *     steps.csv   per step and worker, what its computing threads spent their time on (spent_rows).
  *                 seconds: from the opening of the step to that of the next one. Times `threads` it
  *                 is the sum of the kinds, but for what was not recorded
- *     comm.csv    moves, sums and transfers. exposed: of their seconds, those in which no thread of
- *                 the worker, or for a transfer of the host, computed. waited: of the waits for
- *                 this item, of all threads; most: the worker that waited longest
- *     memory.csv  the bytes that are planned to be live at each operator of a worker's first thread
- *                 in its first step */
+ *     comm.csv    moves, sums and transfers. bytes: of a move, those that it brings to others, once
+ *                 for all of its items; of a sum, those that it touches. exposed: of their
+ *                 seconds, those in which no thread of the worker, or for a transfer of the host,
+ *                 computed. waited: of the waits for this item, of all threads; most: the worker
+ *                 that waited longest
+ *     memory.csv  at each operator of a worker's first thread in its first step, planned bytes: of
+ *                 its arena, live, and of the rest of the run's memory; measured: what the worker
+ *                 had taken by then, at most, with all that is shared */
 #ifndef PROFILE_TABLES_H
 #define PROFILE_TABLES_H
 

@@ -9,6 +9,9 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "dev/dev.h"
+#include "machine/rate.h"
+#include "observe/series.h"
 #include "profile/derive.h"
 #include "profile/tables.h"
 #include "profile/trace.h"
@@ -21,7 +24,8 @@ static const struct made_thread threads[] = {
     {0, 0, SPAN_COMPUTES}, {0, 1, SPAN_READS}, {1, 0, SPAN_COMPUTES}, {1, 1, SPAN_COMPUTES}};
 
 static const char items[] =
-    "{\"version\":1,\"rate\":{\"f32\":1e9},\"bandwidth\":1e9}\n"
+    "{\"version\":1,\"rate\":{\"f32\":1e9},\"bandwidth\":1e9,\"lanes\":4,\"waiting\":0.25,"
+    "\"memory\":{\"parameters\":300,\"data\":20}}\n"
     "{\"operator\":\"conv2d\",\"unit\":\"conv2d+relu\",\"name\":\"a.conv\",\"scope\":\"a/0\","
     "\"phase\":\"lane\",\"stage\":0,\"in\":[\"f32[2]\",\"f32[3]\"],\"out\":[\"f32[4]\"],"
     "\"flops\":20,\"bytes\":10,\"live\":64}\n"
@@ -29,7 +33,7 @@ static const char items[] =
     "\"bytes\":30,\"live\":96}\n"
     "{\"operator\":\"matmul\",\"name\":\"b, \\\"c\\\"\",\"scope\":\"b\",\"phase\":\"lane\"}\n"
     "{\"operator\":\"all_gather\",\"name\":\"gather\",\"phase\":\"lane\",\"move\":\"rows are "
-    "split\",\"bytes\":50}\n"
+    "split\",\"bytes\":50,\"moved\":40}\n"
     "{\"operator\":\"add\",\"name\":\"sums\",\"phase\":\"sum\",\"bucket\":3,\"bytes\":80}\n"
     "{\"operator\":\"\xff\xc3\xa4\\u0007\\\"\",\"name\":\"\xed\xa0\x80\",\"scope\":\"b\"}\n";
 
@@ -308,10 +312,44 @@ static void check_table(const char *name, const char *expected) {
     free(data);
 }
 
+/* Worker 1 has taken 8 MiB, in a frame that ends after the spans. */
+static void make_series(const struct profile *p) {
+    const struct series_column column = {"memory-kib", SERIES_MOST, 0};
+    const struct series_frame frame = {.step = 10, .covers = 1000, .steps = 1};
+    const double value[] = {0, 8192.0 / 1024};
+    struct series_writer w;
+    assert_true(p->host[0].realtime > 0);
+    const int64_t shift = p->host[0].realtime; /* spans are of the time 1000, not of now */
+    assert_int_equal(series_create(&w, at("workers.series"), base_now(), 2, &column, 1), TRI_OK);
+    w.offset = 2000 + shift - base_now();
+    assert_int_equal(series_add(&w, base_now(), &frame, value), TRI_OK);
+    series_writer_close(&w);
+}
+
+/* The rates are in a file of their own, which may be damaged. */
+static void rates(void **state) {
+    (void)state;
+    struct profile p;
+    struct dev *dev = dev_find("ref");
+    assert_int_equal(dev_open(dev), TRI_OK);
+    const char *folder = made_profile("", threads, COUNT(threads), spans,
+                                      "{\"version\":1}\n{\"operator\":\"a\"}\n", NULL);
+    for (int round = 0; round < 2; round++) {
+        if (round) assert_int_equal(truncate(at("profile/10/rates.json"), 30), 0);
+        else assert_int_equal(rate_write(dev, folder), TRI_OK);
+        assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
+        assert_int_equal(p.host[0].n_rates, round ? 0 : 2);
+        assert_true(round || (p.host[0].rate[1].flops > 1e6 && p.host[0].bandwidth > 1e8));
+        assert_int_equal(p.damaged, round);
+        profile_free(&p);
+    }
+}
+
 static void tables(void **state) {
     (void)state;
     struct profile p;
     open_made(&p);
+    make_series(&p);
     assert_int_equal(tables_write(&p, p.folder), TRI_OK);
     profile_free(&p);
     check_table(
@@ -336,15 +374,17 @@ static void tables(void **state) {
     check_table("comm.csv",
                 "kind,operator,name,scope,host,why,in,out,bucket,times,bytes,seconds,rate,exposed,"
                 "waited,most\n"
-                "move,all_gather,gather,,,rows are split,,,,3,150,0.000000140,1.07143e+09,"
+                "move,all_gather,gather,,,rows are split,,,,3,120,0.000000140,8.57143e+08,"
                 "0.000000090,0.000000020,1\n"
                 "sum,add,sums,,,,,,3,2,160,0.000000013,1.23077e+10,0.000000013,0.000000125,0\n");
-    check_table("memory.csv", "step,host,worker,seconds,lane,live,name,scope\n"
-                              "10,,0,0.000000020,0,64,a.conv,a/0\n"
-                              "10,,0,0.000000050,0,96,a.dense,a/1\n"
-                              "10,,0,0.000000070,0,96,a.dense,a/1\n"
-                              "10,,0,0.000000110,1,64,a.conv,a/0\n"
-                              "10,,1,0.000000020,2,64,a.conv,a/0\n");
+    check_table("memory.csv",
+                "step,host,worker,seconds,lane,live,parameters,optimizer,slots,carried,data,"
+                "measured,name,scope\n"
+                "10,,0,0.000000020,0,64,300,,,,20,,a.conv,a/0\n"
+                "10,,0,0.000000050,0,96,300,,,,20,,a.dense,a/1\n"
+                "10,,0,0.000000070,0,96,300,,,,20,,a.dense,a/1\n"
+                "10,,0,0.000000110,1,64,300,,,,20,,a.conv,a/0\n"
+                "10,,1,0.000000020,2,64,300,,,,20,8192,a.conv,a/0\n");
 }
 
 /* The times of a step add up to the step's, but for what was not recorded. */
@@ -438,6 +478,6 @@ static void hosts(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(reads), TEST(cut_items), TEST(damaged_items), TEST(mistakes), TEST(draws),
-        TEST(points), TEST(tables), TEST(adds_up), TEST(hosts)};
+        TEST(points), TEST(tables), TEST(rates), TEST(adds_up), TEST(hosts)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
