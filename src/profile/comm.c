@@ -80,7 +80,7 @@ static int64_t covered(const struct cover *c, int64_t until) {
 /* ---- rows ---- */
 
 struct comm {
-    int64_t exposed, waited;
+    int64_t exposed;
     int64_t waits, most; /* of the worker being added up; of the one that waited longest */
     int who;
 };
@@ -129,7 +129,6 @@ static void add_waits(const struct profile *p, int host, struct comm *row) {
         if (i + 1 < p->n_threads && is_of(t + 1, host, t->place)) continue;
         for (int k = 0; k < n; k++) {
             if (row[k].waits > row[k].most) row[k].most = row[k].waits, row[k].who = t->place;
-            row[k].waited += row[k].waits;
             row[k].waits = 0;
         }
     }
@@ -147,7 +146,7 @@ static void write_row(struct out *o, const struct profile_host *h, const struct 
     out_format(o, item->bucket < 0 ? "," : ",%lld", (long long)item->bucket);
     out_format(o, ",%lld,%.0f,%.9f", (long long)of->calls, bytes, seconds);
     out_format(o, seconds > 0 ? ",%.6g" : ",", bytes / seconds);
-    out_format(o, ",%.9f,%.9f", 1e-9 * (double)row->exposed, 1e-9 * (double)row->waited);
+    out_format(o, ",%.9f,%.9f", 1e-9 * (double)row->exposed, 1e-9 * (double)of->waited);
     out_format(o, row->who == NOBODY ? ",\n" : ",%d\n", row->who);
 }
 

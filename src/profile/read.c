@@ -12,6 +12,7 @@
 
 #define LATEST (INT64_C(1) << 61) /* no time is later, nor earlier than its negative */
 #define MOST_STEPS 1000000
+#define LOOK_BACK 64 /* spans, for what ended a wait */
 
 /* ---- one file ---- */
 
@@ -313,6 +314,25 @@ const struct profile_thread *profile_thread_at(const struct profile *p, int host
 const struct profile_item *profile_item_of(const struct profile *p, const struct profile_thread *t,
                                            const struct span *s) {
     return s->item >= 0 ? &p->host[t->host].item[s->item] : NULL;
+}
+
+size_t profile_until(const struct profile_thread *t, int64_t end) {
+    size_t low = 0, high = t->n;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (t->span[middle].end <= end) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+const struct span *profile_last(const struct profile_thread *t, int64_t begin, int64_t end) {
+    size_t n = profile_until(t, end);
+    for (int k = 0; k < LOOK_BACK && n && t->span[n - 1].end >= begin; k++) {
+        const struct span *s = &t->span[--n];
+        if (!profile_is_wait(s) && s->kind != SPAN_STEP) return s;
+    }
+    return NULL;
 }
 
 bool profile_is_wait(const struct span *s) {

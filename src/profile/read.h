@@ -95,6 +95,7 @@ struct profile {
     /* What is missing: spans that were lost while recording, files that end early, spans and lines
      * that are damaged. */
     int64_t lost, cut, damaged;
+    struct study *study; /* profile/study.h; null: it has not been made */
 };
 
 /* name: "10" or "10.1"; null: the one that begins last. Free it in any case. */
@@ -108,5 +109,9 @@ const struct profile_thread *profile_thread_at(const struct profile *p, int host
 const struct profile_item *profile_item_of(const struct profile *p, const struct profile_thread *t,
                                            const struct span *s);
 bool profile_is_wait(const struct span *s);
+/* How many of a thread's spans have ended until then. */
+size_t profile_until(const struct profile_thread *t, int64_t end);
+/* What ended last on a thread until then, but for waits; null: nothing since `begin`. */
+const struct span *profile_last(const struct profile_thread *t, int64_t begin, int64_t end);
 
 #endif

@@ -66,8 +66,12 @@ static size_t gather(const struct profile *p, struct tables_item *of, struct cal
         const size_t first = tables_number(p, t->host, 0);
         for (size_t k = 0; k < t->n; k++) {
             const struct span *s = &t->span[k];
-            if (s->item < 0 || profile_is_wait(s)) continue;
+            if (s->item < 0) continue;
             const size_t item = first + (size_t)s->item;
+            if (profile_is_wait(s)) {
+                of[item].waited += s->end - s->begin;
+                continue;
+            }
             of[item].ns += s->end - s->begin;
             if (s->kind == SPAN_OPERATOR && is_shared(&p->host[t->host].item[s->item]))
                 call[n++] = (struct call){item, s->step, s->lane};

@@ -30,9 +30,9 @@ int64_t *tables_spent(const struct profile *p, int host, int place);
 /* How many threads of the worker compute. */
 int tables_threads(const struct profile *p, int host, int place);
 
-/* What an item has taken, of all threads. */
+/* What an item has taken, of all threads, and what they have waited for it. */
 struct tables_item {
-    int64_t calls, ns;
+    int64_t calls, ns, waited;
 };
 /* By host and item: tables_number numbers them through. To be freed; null: no memory. */
 struct tables_item *tables_items(const struct profile *p);

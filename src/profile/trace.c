@@ -8,9 +8,8 @@
 
 enum layer_kind { LANES, SPENT, OPERATORS, LAYERS }; /* the outermost first */
 
-#define ROWS 64      /* of transfers that a ferry makes at once; one more is drawn shorter */
-#define DEEP 32      /* scopes that nest */
-#define LOOK_BACK 64 /* spans, for what ended a wait */
+#define ROWS 64 /* of transfers that a ferry makes at once; one more is drawn shorter */
+#define DEEP 32 /* scopes that nest */
 
 /* Spans of a thread of which no two are at the same time. */
 struct layer {
@@ -197,21 +196,6 @@ static int64_t just_before_end(const struct span *s) {
     return s->end > s->begin ? s->end - 1 : s->end;
 }
 
-/* What ended last on a thread until then; null: nothing since `begin`. */
-static const struct span *last_until(const struct profile_thread *t, int64_t begin, int64_t end) {
-    size_t low = 0, high = t->n;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (t->span[middle].end <= end) low = middle + 1;
-        else high = middle;
-    }
-    for (int k = 0; k < LOOK_BACK && low && t->span[low - 1].end >= begin; k++) {
-        const struct span *s = &t->span[--low];
-        if (!profile_is_wait(s) && s->kind != SPAN_STEP) return s;
-    }
-    return NULL;
-}
-
 static void draw_arrow(struct trace *t, int i, const struct span *wait) {
     const struct profile_thread *to = &t->p->thread[i];
     const int threads = t->p->host[to->host].threads;
@@ -219,7 +203,7 @@ static void draw_arrow(struct trace *t, int i, const struct span *wait) {
     const struct profile_thread *from =
         profile_thread_at(t->p, to->host, wait->whom / threads, wait->whom % threads);
     const struct span *s =
-        from && from != to ? last_until(from, wait->begin, wait->end) : NULL;
+        from && from != to ? profile_last(from, wait->begin, wait->end) : NULL;
     if (!s) return;
     const int k = (int)(from - t->p->thread);
     draw_end(t, "s", t->pid[k], t->tid[k], just_before_end(s), "ends", ++t->arrows);
