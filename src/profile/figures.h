@@ -67,7 +67,7 @@ enum figures_loss {
 
 struct figures {
     const char *directory;
-    const struct profile *profile; /* null: none */
+    const struct profile *profile; /* with its study; null: none */
     const struct run_read *run;    /* the first host's */
     bool has_run, has_series, old; /* old: its version recorded no causes of waits */
     struct figures_worker *worker;

@@ -77,7 +77,7 @@ bool rule_drift(const struct figures *f, struct finding *found);
 bool rule_uneven_lanes(const struct figures *f, struct finding *found);
 bool rule_not_worth_it(const struct figures *f, struct finding *found);
 bool rule_lost_lanes(const struct figures *f, struct finding *found);
-/* Those that need a profile; rules_profile.c. */
+/* Those that need a profile; rules_profile.c, rules_split.c. */
 bool rule_bubble(const struct figures *f, struct finding *found);
 bool rule_uneven_stages(const struct figures *f, struct finding *found);
 bool rule_seats(const struct figures *f, struct finding *found);

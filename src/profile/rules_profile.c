@@ -1,14 +1,252 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rules that need a profile. */
-#include "profile/rules.h"
+ * Rules that need a profile: lanes, sums, operators. Those of meshes and pipelines are in
+ * rules_split.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-#define STUB(name) \
-    bool rule_##name(const struct figures *f, struct finding *found) { return f && found && false; }
-STUB(bubble)
-STUB(uneven_stages)
-STUB(seats)
-STUB(slow_split)
-STUB(low_rate)
-STUB(unfused)
-STUB(small_sums)
-STUB(small_lanes)
+#include "profile/rules_items.h"
+
+#define MOST_LANES 65536
+
+/* ---- items ---- */
+
+bool each_item(struct each *e) {
+    const struct profile *p = e->p;
+    for (e->item++; e->host < p->n_hosts; e->item = 0, e->host++)
+        for (; e->item < p->host[e->host].n_items; e->item++) {
+            e->of = &p->study->item[tables_number(p, e->host, e->item)];
+            if (!e->of->calls) continue;
+            e->h = &p->host[e->host];
+            e->is = &e->h->item[e->item];
+            e->comm = tables_comm_of(e->is);
+            e->ns = (double)e->of->ns;
+            e->share = study_share(p, e->host, e->item);
+            return true;
+        }
+    return false;
+}
+
+int rules_spec(const char *spec, int64_t dim[RULES_DIMS], double *bytes) {
+    const char *at = spec + strcspn(spec, "[ "), *bits = spec + strcspn(spec, "0123456789[ ");
+    int rank = 0;
+    *bytes = bits < at ? (double)strtoll(bits, NULL, 10) / 8 : 1;
+    for (; (*at == '[' || *at == ',') && rank < RULES_DIMS; rank++) {
+        char *end;
+        dim[rank] = strtoll(at + 1, &end, 10);
+        if (end == at + 1) break;
+        *bytes *= (double)dim[rank];
+        at = end;
+    }
+    return rank;
+}
+
+static double bytes_out(const struct profile_item *item) {
+    int64_t dim[RULES_DIMS];
+    double bytes;
+    rules_spec(item->out, dim, &bytes);
+    return bytes;
+}
+
+int64_t rules_lanes(const struct figures *f, double least, double most, int64_t multiple) {
+    const int64_t batch = f->run ? f->run->batch : 0;
+    for (int64_t n = (int64_t)fmax(ceil(least), 1); (double)n <= most && n <= MOST_LANES; n++)
+        if (n % multiple == 0 && (batch < 1 || batch % n == 0)) return n;
+    return 0;
+}
+
+/* ---- small sums ---- */
+
+struct bucket {
+    double bytes, calls, share;
+};
+
+/* By bucket of the first host; to be freed. */
+static struct bucket *find_buckets(const struct profile *p) {
+    const int n = p->n_hosts ? p->host[0].n_items : 0;
+    struct bucket *b = calloc((size_t)n + 1, sizeof *b);
+    for (struct each e = EACH_ITEM(p); b && each_item(&e) && !e.host;) {
+        if (e.comm != COMM_SUM || e.is->bucket < 0 || e.is->bucket >= n) continue;
+        struct bucket *to = &b[e.is->bucket];
+        to->bytes += bytes_out(e.is);
+        to->calls = fmax(to->calls, (double)e.of->calls);
+        to->share += e.share;
+    }
+    return b;
+}
+
+bool rule_small_sums(const struct figures *f, struct finding *found) {
+    const struct profile *p = f->profile;
+    struct bucket *b = find_buckets(p), all = {0}, small = {0};
+    int n = 0;
+    for (int i = 0; b && i < p->host[0].n_items; i++) {
+        const bool is_small = b[i].calls > 0 && b[i].bytes < thresholds.small_sums_bytes;
+        all.bytes += b[i].bytes;
+        all.calls += b[i].calls;
+        n += is_small;
+        small.calls += is_small ? b[i].calls : 0;
+        small.bytes = is_small ? fmax(small.bytes, b[i].bytes) : small.bytes;
+    }
+    free(b);
+    found->cost = n > 1 ? p->study->spent[SPENT_SUM] * small.calls / all.calls : 0;
+    if (found->cost <= thresholds.small_sums) return false;
+    text_add(&found->evidence, "Sums of gradients in small buckets take %s of a step: %d of them "
+             "have less than %s KiB, the largest %s KiB.", SHARE(found->cost), n,
+             NUMBER(thresholds.small_sums_bytes / 1024), NUMBER(ceil(small.bytes / 1024)));
+    if (figures_option(f, "--bucket"))
+        text_add(&found->remedy, "Leave out --bucket %s: all %s KiB of gradients are then summed "
+                 "in %s.", figures_option(f, "--bucket"), NUMBER(ceil(all.bytes / 1024)),
+                 all.bytes <= 4 << 20 ? "one bucket" : "buckets of 4 MiB");
+    else
+        text_add(&found->remedy, "Use fewer --lanes, as each bucket is summed once per lane, or a "
+                 "larger batch.");
+    return true;
+}
+
+/* ---- small lanes ---- */
+
+#define USEFUL_OPERATOR 4 /* times the small one */
+
+bool rule_small_lanes(const struct figures *f, struct finding *found) {
+    const struct profile *p = f->profile;
+    const double *spent = p->study->spent;
+    double calls = 0, ns = 0, all = 0;
+    for (struct each e = EACH_ITEM(p); each_item(&e);) {
+        const bool sums = e.comm == COMM_SUM || !strcmp(e.is->phase, "step");
+        if (!sums) all += e.ns;
+        if (strcmp(e.is->phase, "lane") || e.comm) continue;
+        calls += (double)e.of->calls;
+        ns += e.ns;
+    }
+    const double between = fmax(spent[SPENT_COMPUTE] - all / p->study->all, 0),
+                 sums = spent[SPENT_SUM] + spent[SPENT_WAIT_SUMS],
+                 mean = calls > 0 ? 1e-9 * ns / calls : INFINITY;
+    found->cost = between + sums;
+    if (found->cost <= thresholds.small_lanes || mean >= thresholds.small_operator) return false;
+    text_add(&found->evidence, "Lanes are small: an operator takes %s on average; %s of a step go "
+             "to sums of lanes, and %s to what is between operators.", TIME(mean), SHARE(sums),
+             SHARE(between));
+    const double lanes = (double)p->host[0].lanes,
+                 most = lanes * mean / (USEFUL_OPERATOR * thresholds.small_operator);
+    const int64_t threads = (int64_t)p->study->threads,
+                  fewer = rules_lanes(f, fmax(most, (double)threads), lanes - 1, 1);
+    if (fewer)
+        text_add(&found->remedy, "Use --lanes %s instead of %s (this changes the bits), or a "
+                 "larger batch.", NUMBER((double)fewer), NUMBER(lanes));
+    else
+        text_add(&found->remedy, "Use a larger batch, or fewer threads and lanes.");
+    return true;
+}
+
+/* ---- slow operators ---- */
+
+#define FEW_SAMPLES 8
+#define AMP_GAIN 1.2
+
+/* The worst of what a rule has found. */
+struct worst {
+    struct each e;
+    double lost, ratio;
+};
+
+static void add_place(struct text *t, const struct profile_item *item) {
+    text_add_escaped(t, item->name);
+    text_add(t, " (%s of ", item->operator);
+    text_add_escaped(t, *item->in ? item->in : "nothing");
+    text_add(t, ")");
+}
+
+static double rate_of(const struct profile_host *h, const char *type) {
+    for (int i = 0; i < h->n_rates; i++)
+        if (!strcmp(h->rate[i].type, type)) return h->rate[i].flops;
+    return 0;
+}
+
+/* What would make this operator faster, by its shape. */
+static void advise_rate(const struct figures *f, const struct worst *w, struct finding *found) {
+    const struct profile_item *item = w->e.is;
+    const struct profile_host *h = w->e.h;
+    int64_t dim[RULES_DIMS] = {0};
+    double bytes;
+    rules_spec(item->in, dim, &bytes);
+    const bool f32 = !strncmp(item->out, "f32", 3) && !figures_option(f, "--amp"),
+               memory = h->bandwidth > 0 && item->bytes / h->bandwidth >= tables_ideal(h, item);
+    const double gain = rate_of(h, "f32") > 0 ? rate_of(h, "bf16") / rate_of(h, "f32") : 0;
+    if (1e-9 * w->e.ns / (double)w->e.of->calls < thresholds.small_operator ||
+        dim[0] < FEW_SAMPLES)
+        text_add(&found->remedy, "Give each call more to do: a larger batch, or fewer --lanes; "
+                 "its first dimension is %s.", NUMBER((double)dim[0]));
+    else if (f32 && memory)
+        text_add(&found->remedy, "It is limited by memory: --amp O2 halves the bytes.");
+    else if (f32 && gain > AMP_GAIN)
+        text_add(&found->remedy, "Use --amp O1: bf16 is up to %.1f times as fast here.", gain);
+    else
+        text_add(&found->remedy, "Choose sizes of channels and rows that are multiples of 16, or "
+                 "see other kernels with trireme bench --ops.");
+}
+
+bool rule_low_rate(const struct figures *f, struct finding *found) {
+    struct worst w = {.lost = 0};
+    double compute = 0, low = 0;
+    int n = 0;
+    for (struct each e = EACH_ITEM(f->profile); each_item(&e);) {
+        const double ideal = 1e9 * tables_ideal(e.h, e.is) * (double)e.of->calls;
+        if (e.comm) continue;
+        compute += e.ns;
+        if (ideal <= 0 || ideal >= thresholds.low_roofline * e.ns) continue;
+        const double lost = e.share * (1 - ideal / (thresholds.low_roofline * e.ns));
+        low += e.ns;
+        n++;
+        found->cost += lost;
+        if (lost > w.lost) w = (struct worst){e, lost, ideal / e.ns};
+    }
+    if (!n || low <= thresholds.low_rate * compute) return false;
+    text_add(&found->evidence, "%s of the time of operators go to %d operator(s) that reach less "
+             "than %s of what arithmetic and memory of this machine allow. The one that loses "
+             "most is ", SHARE(low / compute), n, SHARE(thresholds.low_roofline));
+    add_place(&found->evidence, w.e.is);
+    text_add(&found->evidence, ": it reaches %s.", SHARE(w.ratio));
+    advise_rate(f, &w, found);
+    return true;
+}
+
+/* ---- operators that are not fused ---- */
+
+/* An operator alone, whose result has the shape of its input, without products. */
+static bool is_elementwise(const struct profile_item *item) {
+    int64_t in[RULES_DIMS], out[RULES_DIMS];
+    double bytes;
+    const int rank = rules_spec(item->in, in, &bytes);
+    if (item->flops > 0 || strchr(item->unit, '+') || !rank) return false;
+    return rank == rules_spec(item->out, out, &bytes) &&
+           !memcmp(in, out, (size_t)rank * sizeof *in);
+}
+
+/* The entry of --passes that leaves out fusing; null: none. */
+static const char *unfused_by(const struct figures *f) {
+    static const char *const words[] = {"-fuse", "-all"};
+    const char *passes = figures_option(f, "--passes");
+    for (size_t i = 0; passes && i < COUNT(words); i++)
+        if (strstr(passes, words[i]) && !strstr(passes, "+fuse")) return words[i];
+    return NULL;
+}
+
+bool rule_unfused(const struct figures *f, struct finding *found) {
+    const char *why = unfused_by(f);
+    double compute = 0, alone = 0;
+    int n = 0;
+    for (struct each e = EACH_ITEM(f->profile); why && each_item(&e);) {
+        const bool is = is_elementwise(e.is);
+        if (e.comm) continue;
+        compute += e.ns;
+        alone += is ? e.ns : 0;
+        found->cost += is ? e.share : 0;
+        n += is;
+    }
+    if (!n || alone <= thresholds.unfused * compute) return false;
+    text_add(&found->evidence, "%d elementwise operator(s) run on their own and take %s of the "
+             "time of operators.", n, SHARE(alone / compute));
+    text_add(&found->remedy, "Take %s out of --passes: the pass fuse makes them parts of the "
+             "kernels before them. No bit changes.", why);
+    return true;
+}
