@@ -1,19 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme report: where a run's time goes, what is wrong with it, and what to do. */
 #include "cli/cli.h"
+#include "profile/against.h"
 #include "profile/report.h"
 
 struct own {
     bool json;
-    const char *profile;
+    const char *profile, *against;
 };
 
 /* Of a run without one there is nothing to read. */
 static tri_status read_profile(const struct own *own, const char *directory, struct profile *p,
                                struct figures *f) {
-    const tri_status status = profile_read(directory, own->profile, p);
-    if (!status) f->profile = p;
-    return own->profile || status != TRI_USAGE ? status : TRI_OK;
+    tri_status status = profile_read(directory, own->profile, p);
+    if (own->profile || status != TRI_USAGE) {
+        if (!status) status = study_make(p);
+        if (!status) f->profile = p;
+        return status;
+    }
+    return TRI_OK;
+}
+
+static tri_status compare(const struct own *own, const char *directory, struct text *out) {
+    struct profile p = {0}, before = {0};
+    tri_status status = own->json ? base_fail(TRI_USAGE, "report: --against prints a table; leave "
+                                              "out --json") : TRI_OK;
+    if (!status) status = profile_read(directory, own->profile, &p);
+    if (!status) status = profile_read(own->against, NULL, &before);
+    if (!status) status = study_make(&p);
+    if (!status) status = study_make(&before);
+    if (!status) status = against_print(&p, &before, out);
+    profile_free(&p);
+    profile_free(&before);
+    return status;
 }
 
 static int run(const struct command *c, int argc, char **argv) {
@@ -28,9 +47,10 @@ static int run(const struct command *c, int argc, char **argv) {
                             ? TRI_OK
                             : base_fail(TRI_USAGE, "report: one word too many: '%s'; usage: "
                                         "trireme report %s", a.words[1], c->arguments);
-    if (!status) status = figures_read(a.words[0], &f);
-    if (!status) status = read_profile(&own, a.words[0], &p, &f);
-    if (!status) {
+    if (!status && own.against) status = compare(&own, a.words[0], &out);
+    if (!status && !own.against) status = figures_read(a.words[0], &f);
+    if (!status && !own.against) status = read_profile(&own, a.words[0], &p, &f);
+    if (!status && !own.against) {
         report_make(&f, &r);
         (own.json ? report_json : report_text)(&r, &out);
         report_free(&r);
@@ -43,6 +63,8 @@ static int run(const struct command *c, int argc, char **argv) {
 static const struct option_row rows[] = {
     {"--profile", "N", "use DIR/profile/N (default: the one that begins last)", option_text,
      offsetof(struct own, profile), USE_ALL, .group = GROUP_NONE},
+    {"--against", "DIR", "instead, rank what makes the profile slower than the last one of this "
+     "directory", option_text, offsetof(struct own, against), USE_ALL, .group = GROUP_NONE},
     {"--json", NULL, "print figures and findings as JSON", option_given, offsetof(struct own, json),
      USE_ALL, .group = GROUP_NONE},
     {0},

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/columns.h"
-#include "profile/tables.h"
+#include "profile/study.h"
 
 /* ---- findings in their order ---- */
 
@@ -320,6 +320,13 @@ void report_text(const struct report *r, struct text *out) {
     add_state(r->f, &head);
     wrap(out, 0, &head);
     text_free(&head);
+    if (r->f->profile && r->f->profile->study->path.all) {
+        text_add(&head, "The critical path of a step: ");
+        path_tell(&r->f->profile->study->path, &head);
+        text_add(&head, ".");
+        wrap(out, 0, &head);
+        text_free(&head);
+    }
     for (size_t i = 0; i < r->n; i++) {
         const bool note = !r->depth[i] && is_note(&r->finding[i]);
         if (note && !notes) text_add(out, "\nNotes, as they cost less than %s:\n",
