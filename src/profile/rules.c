@@ -18,7 +18,8 @@ const struct thresholds thresholds = {
     .skipped = 0.05, .link = 0.6, .link_waits = 0.1,
     .bubble = 0.03, .bubble_most = 0.15, .uneven_stages = 1.2, .seats = 0.03,
     .slow_split = 0.6, .low_rate = 0.2, .low_roofline = 0.5, .unfused = 0.1,
-    .small_sums = 0.05, .small_sums_bytes = 65536, .small_lanes = 0.25, .small_operator = 5e-6};
+    .small_sums = 0.05, .small_sums_bytes = 65536, .small_lanes = 0.25, .small_operator = 5e-6,
+    .operator_itself = 1e-6};
 
 /* ---- sentences ---- */
 

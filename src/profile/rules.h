@@ -56,7 +56,8 @@ extern const struct thresholds {
     double low_rate, low_roofline; /* share of compute, below this share of the roofline */
     double unfused; /* share of compute */
     double small_sums, small_sums_bytes;
-    double small_lanes, small_operator; /* share of a step; seconds */
+    double small_lanes, small_operator; /* share of a step; seconds, */
+    double operator_itself; /* of which about so many pass if there is next to nothing to compute */
 } thresholds;
 
 /* For sentences: "412 ms", "19 %", "1,240". Each needs a buffer, as (char[RULES_TEXT]){0}. */

@@ -107,34 +107,32 @@ bool rule_small_sums(const struct figures *f, struct finding *found) {
 
 #define USEFUL_OPERATOR 4 /* times the small one */
 
+/* Time that does not shrink with the lanes: between operators, and in them, whatever they compute. */
 bool rule_small_lanes(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
-    const double *spent = p->study->spent;
+    const double *spent = p->study->spent, lanes = (double)p->host[0].lanes;
     double calls = 0, ns = 0, all = 0;
     for (struct each e = EACH_ITEM(p); each_item(&e);) {
-        const bool sums = e.comm == COMM_SUM || !strcmp(e.is->phase, "step");
-        if (!sums) all += e.ns;
+        if (e.comm != COMM_SUM && strcmp(e.is->phase, "step")) all += e.ns;
         if (strcmp(e.is->phase, "lane") || e.comm) continue;
         calls += (double)e.of->calls;
         ns += e.ns;
     }
-    const double between = fmax(spent[SPENT_COMPUTE] - all / p->study->all, 0),
+    const double mean = calls > 0 ? 1e-9 * ns / calls : INFINITY,
+                 fixed = fmin(calls * 1e9 * thresholds.operator_itself, ns) / p->study->all +
+                         fmax(spent[SPENT_COMPUTE] - all / p->study->all, 0),
                  sums = spent[SPENT_SUM] + spent[SPENT_WAIT_SUMS],
-                 mean = calls > 0 ? 1e-9 * ns / calls : INFINITY;
-    found->cost = between + sums;
-    if (found->cost <= thresholds.small_lanes || mean >= thresholds.small_operator) return false;
-    text_add(&found->evidence, "Lanes are small: an operator takes %s on average; %s of a step go "
-             "to sums of lanes, and %s to what is between operators.", TIME(mean), SHARE(sums),
-             SHARE(between));
-    const double lanes = (double)p->host[0].lanes,
-                 most = lanes * mean / (USEFUL_OPERATOR * thresholds.small_operator);
-    const int64_t threads = (int64_t)p->study->threads,
-                  fewer = rules_lanes(f, fmax(most, (double)threads), lanes - 1, 1);
-    if (fewer)
-        text_add(&found->remedy, "Use --lanes %s instead of %s (this changes the bits), or a "
-                 "larger batch.", NUMBER((double)fewer), NUMBER(lanes));
-    else
-        text_add(&found->remedy, "Use a larger batch, or fewer threads and lanes.");
+                 aim = lanes * mean / (USEFUL_OPERATOR * thresholds.small_operator);
+    const int64_t fewer = rules_lanes(f, fmax(aim, p->study->threads), lanes - 1, 1);
+    if (fixed + sums <= thresholds.small_lanes || mean >= thresholds.small_operator || !fewer)
+        return false;
+    found->cost = (fixed + sums) * (1 - (double)fewer / lanes);
+    found->effect_of = "small-sums ";
+    text_add(&found->evidence, "Lanes are small: an operator takes %s on average. Sums of lanes take "
+             "%s of a step, and about %s goes to what an operator takes however little it "
+             "computes.", TIME(mean), SHARE(sums), SHARE(fixed));
+    text_add(&found->remedy, "Use --lanes %s instead of %s (this changes the bits), or a larger "
+             "batch.", NUMBER((double)fewer), NUMBER(lanes));
     return true;
 }
 
