@@ -109,10 +109,20 @@ static int64_t seat_of(const struct mesh *m, const tri_node *n) {
     return m->n ? seat : -1;
 }
 
-/* A move has several items. All name it; the first one has its bytes, once for all of them. */
+/* A move has several items. All name it; the first one has its bytes, once for all of them. Others
+ * have fused it; of these, the item that first does so names it. */
 static void add_move(struct text *t, const struct machine *m, const struct program *p,
-                     const tri_node *n, int *moved) {
+                     const struct unit *u, bool *moved) {
     const struct dist *d = &m->compilation.dist[p->g == m->compilation.lane[1]];
+    const tri_node *n = u->node[u->n - 1];
+    size_t bytes = 0;
+    for (int k = 0; k < u->n; k++) {
+        const int is = u->node[k]->move;
+        if (!is || (size_t)is > d->n_moves || moved[is]) continue;
+        moved[is] = true;
+        bytes += d->move[is - 1].bytes;
+        if (!n->move) n = u->node[k];
+    }
     if (!n->move || (size_t)n->move > d->n_moves) return;
     const struct move *move = &d->move[n->move - 1];
     struct text how = {0};
@@ -121,13 +131,12 @@ static void add_move(struct text *t, const struct machine *m, const struct progr
     if (move->node >= 0) text_add(&how, " for %s", d->g->node[move->node]->name);
     text_add(t, ",\"move\":");
     log_quote(t, how.data ? how.data : "");
-    text_add(t, ",\"moved\":%zu", *moved < n->move ? move->bytes : 0);
-    if (*moved < n->move) *moved = n->move;
+    text_add(t, ",\"moved\":%zu", bytes);
     text_free(&how);
 }
 
 static void add_item(struct text *t, const struct machine *m, const struct program *p, int phase,
-                     size_t i, int64_t live, int *moved) {
+                     size_t i, int64_t live, bool *moved) {
     const struct unit *u = p->item[i].unit;
     const tri_node *n = u->node[u->n - 1];
     const struct work w = profile_work(p, i);
@@ -143,7 +152,7 @@ static void add_item(struct text *t, const struct machine *m, const struct progr
     if (phase >= 6) text_add(t, ",\"bucket\":%d", m->tree[phase - 6].bucket_of[i]);
     const int64_t seat = seat_of(&p->g->mesh, n);
     if (seat >= 0) text_add(t, ",\"seat\":%lld", (long long)seat);
-    add_move(t, m, p, n, moved);
+    add_move(t, m, p, u, moved);
     add_specs(t, "in", u->in, u->n_in);
     add_specs(t, "out", u->out, u->n_out);
     text_add(t, ",\"flops\":%.0f,\"bytes\":%.0f,\"live\":%lld}\n", w.flops, w.bytes,
@@ -170,11 +179,14 @@ static int64_t *live_bytes(const struct program *p) {
 static tri_status add_program(struct text *t, const struct machine *m, const struct program *p,
                               int phase) {
     int64_t *live = live_bytes(p);
-    int moved = 0;
-    if (!live) return base_no_memory("items.jsonl");
-    for (size_t i = 0; i < p->n_items; i++) add_item(t, m, p, phase, i, live[i], &moved);
+    bool *moved = calloc(m->compilation.dist[p->g == m->compilation.lane[1]].n_moves + 1,
+                         sizeof *moved);
+    for (size_t i = 0; live && moved && i < p->n_items; i++)
+        add_item(t, m, p, phase, i, live[i], moved);
+    const bool good = live && moved;
     free(live);
-    return TRI_OK;
+    free(moved);
+    return good ? TRI_OK : base_no_memory("items.jsonl");
 }
 
 /* Of several hosts: what a bucket sends, in the order of boards (worker_settle.c). */
