@@ -20,6 +20,33 @@ static int tracks_of(const struct profile *p) {
     return tracks > 1 && tracks <= STAGES ? (int)tracks : 0;
 }
 
+/* Nanoseconds of stages, and of the tracks that they are in. */
+struct stages {
+    double of[STAGES], track[STAGES];
+    double mean; /* of tracks */
+    int n, tracks, longest; /* longest: track */
+};
+
+static int stage_of(const struct each *e) {
+    return e->comm || e->is->stage >= STAGES || strcmp(e->is->phase, "lane") ? -1
+                                                                             : (int)e->is->stage;
+}
+
+static struct stages find_stages(const struct profile *p) {
+    struct stages s = {.tracks = tracks_of(p)};
+    for (struct each e = EACH_ITEM(p); s.tracks && each_item(&e);) {
+        const int stage = stage_of(&e);
+        if (stage < 0) continue;
+        s.of[stage] += e.ns;
+        s.track[stage % s.tracks] += e.ns;
+        s.mean += e.ns / s.tracks;
+        if (stage >= s.n) s.n = stage + 1;
+    }
+    for (int i = 1; i < s.tracks; i++)
+        if (s.track[i] > s.track[s.longest]) s.longest = i;
+    return s;
+}
+
 /* A lane fills as much time of the tracks as k of them do in 1f1b: waiting is (P-1)/(kV+P-1). Some
  * orders want a multiple of P lanes. */
 bool rule_bubble(const struct figures *f, struct finding *found) {
@@ -30,8 +57,11 @@ bool rule_bubble(const struct figures *f, struct finding *found) {
     const double formula = h->waiting > 0 ? h->waiting : lanes > 0 ? before / (lanes + before) : 0;
     if (before < 1 || (waits <= formula + thresholds.bubble && waits <= thresholds.bubble_most))
         return false;
+    /* Uneven stages explain it if it is at most twice as far from the formula as they make it. */
+    const struct stages s = find_stages(p);
+    const double uneven = s.mean > 0 ? (1 - formula) * (1 - s.mean / s.track[s.longest]) : 0;
     found->cost = waits;
-    found->effect_of = waits > formula + thresholds.bubble ? "uneven-stages " : "";
+    found->effect_of = waits - formula <= 2 * uneven ? "uneven-stages " : "";
     text_add(&found->evidence, "Workers wait for legs of the pipeline for %s of a step", SHARE(waits));
     if (formula > 0)
         text_add(&found->evidence, "; with stages of equal length it would be %s, as %s lanes go "
@@ -49,29 +79,6 @@ bool rule_bubble(const struct figures *f, struct finding *found) {
     if (!found->remedy.size)
         text_add(&found->remedy, "Use less stages, or a larger batch with more lanes.");
     return true;
-}
-
-/* Nanoseconds of stages, and of the tracks that they are in. */
-struct stages {
-    double of[STAGES], track[STAGES];
-    int n, tracks;
-};
-
-static int stage_of(const struct each *e) {
-    return e->comm || e->is->stage >= STAGES || strcmp(e->is->phase, "lane") ? -1
-                                                                             : (int)e->is->stage;
-}
-
-static struct stages find_stages(const struct profile *p) {
-    struct stages s = {.tracks = tracks_of(p)};
-    for (struct each e = EACH_ITEM(p); s.tracks && each_item(&e);) {
-        const int stage = stage_of(&e);
-        if (stage < 0) continue;
-        s.of[stage] += e.ns;
-        s.track[stage % s.tracks] += e.ns;
-        if (stage >= s.n) s.n = stage + 1;
-    }
-    return s;
 }
 
 /* The time of a scope in a stage, forward and backward. */
@@ -127,21 +134,17 @@ static void advise_stages(const struct figures *f, const struct stages *s, int l
 bool rule_uneven_stages(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
     const struct stages s = find_stages(p);
-    double mean = 0;
-    int track = 0, longest = 0;
-    for (int i = 0; i < s.tracks; i++) {
-        mean += s.track[i] / s.tracks;
-        if (s.track[i] > s.track[track]) track = i;
-    }
-    if (mean <= 0 || s.track[track] <= thresholds.uneven_stages * mean) return false;
-    for (int i = longest = track; i < s.n; i += s.tracks)
+    const double most = s.track[s.longest];
+    int longest = s.longest;
+    if (most <= thresholds.uneven_stages * s.mean) return false;
+    for (int i = longest; i < s.n; i += s.tracks)
         if (s.of[i] > s.of[longest]) longest = i;
     struct each largest = {0};
     for (struct each e = EACH_ITEM(p); each_item(&e);)
         if (stage_of(&e) == longest && e.ns > largest.ns) largest = e;
-    found->cost = (s.track[track] - mean) * s.tracks / p->study->all;
+    found->cost = (most - s.mean) * s.tracks / p->study->all;
     text_add(&found->evidence, "Stage %d takes %.2f times as long as the mean of all %d:", longest,
-             s.track[track] / mean, s.n);
+             most / s.mean, s.n);
     for (int i = 0; i < s.n; i++)
         text_add(&found->evidence, "%s %s", i ? "," : "",
                  TIME(1e-9 * s.of[i] / fmax(p->host[0].n_steps, 1)));
@@ -195,6 +198,23 @@ static struct moved *find_moves(const struct profile *p, int *n) {
     return m;
 }
 
+/* A move ends with " for grad.conv2.conv2d.conv2d_dx"; a strategy is of conv2.conv2d. */
+static void advise_move(const char *why, struct text *out) {
+    const char *reader = strstr(why, " for ");
+    char name[256];
+    if (!reader) return;
+    reader += strlen(" for ");
+    const bool backward = !strncmp(reader, "grad.", strlen("grad."));
+    base_format(name, sizeof name, "%s", reader + (backward ? strlen("grad.") : 0));
+    char *end = strstr(name, ".split.");
+    if (!end && backward) end = strrchr(name, '.');
+    if (end) *end = 0;
+    text_add(out, "Choose another strategy for ");
+    text_add_escaped(out, name);
+    text_add(out, ", which then needs no such move, or leave it whole; trireme explain shows what "
+             "each strategy moves. ");
+}
+
 bool rule_seats(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
     const double waits = p->study->spent[SPENT_WAIT_SEATS], steps = fmax(p->host[0].n_steps, 1);
@@ -214,13 +234,7 @@ bool rule_seats(const struct figures *f, struct finding *found) {
                  TIME(1e-9 * (m[i].ns + m[i].waited) / steps));
     }
     if (n) text_add(&found->evidence, ".");
-    const char *reader = n ? strstr(m[0].why, " for ") : NULL;
-    if (reader) {
-        text_add(&found->remedy, "Choose another strategy for");
-        text_add_escaped(&found->remedy, reader + strlen(" for"));
-        text_add(&found->remedy, ", whose input then needs no such move, or leave it whole (");
-        text_add(&found->remedy, "replicate); trireme explain shows what each strategy moves. ");
-    }
+    if (n) advise_move(m[0].why, &found->remedy);
     text_add(&found->remedy, "Lanes alone (no mesh) move nothing within a lane: that would save "
              "up to %s of a step.", SHARE(found->cost));
     free(m);

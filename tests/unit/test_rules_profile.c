@@ -92,7 +92,7 @@ static const char two_lanes[] = "{\"version\":1,\"lanes\":2}\n" ITEM("conv2d", "
 static const char seats[] =
     HEAD "}\n" ITEM("conv2d", "\"phase\":\"lane\",\"seat\":0,\"out\":[\"f32[8,24,4,4]\"],\"flops\":1e6")
     ITEM("conv2d", "\"phase\":\"lane\",\"seat\":1,\"out\":[\"f32[8,32,4,4]\"],\"flops\":1e6")
-    ITEM("all_gather", "\"phase\":\"lane\",\"move\":\"rows of x for y\",\"moved\":4096");
+    ITEM("all_gather", "\"phase\":\"lane\",\"move\":\"rows of x for grad.y.y_dx\",\"moved\":4096");
 static const char rates[] =
     HEAD "}\n"
     ITEM("conv2d", "\"phase\":\"lane\",\"flops\":1000,\"in\":[\"f32[1,3]\"],\"out\":[\"f32[1,8]\"]")
@@ -140,8 +140,8 @@ static const struct {
      0.1005, NULL, "the matmul alone takes 601 us of a step"},
     {"seats", seats, rule_seats, {NULL},
      {{2, SPENT_COMPUTE, 2, 2, 1000}, {2, SPENT_WAIT_SEATS, 2, 1, VARIES}, END}, 29900, 30100, 0.0321,
-     "3 % of a step, and move tensors for 0.2 %. The moves that take longest: rows of x for y (16 "
-     "KiB and 64 us a step).", "Choose another strategy for y, whose input"},
+     "3 % of a step, and move tensors for 0.2 %. The moves that take longest: rows of x for grad.y.y_dx "
+     "(16 KiB and 64 us a step).", "Choose another strategy for y, which then"},
     {"slow-split", seats, rule_slow_split, {NULL},
      {{2, SPENT_COMPUTE, 1, 10, 1000}, {2, SPENT_COMPUTE, 0, 10, VARIES}, END}, 1660, 1670,
      0.0067, "the conv2d (conv2d): a seat has 24 of them, and it computes at 60 % of the rate",
@@ -161,6 +161,28 @@ static const struct {
     {"fused", rates, rule_unfused, {"--passes", "-all"}, {{2, SPENT_COMPUTE, 3, 10, 1000}, END}, 0, 0,
      0, NULL, NULL},
 };
+
+/* A bubble is an effect of uneven stages if these are enough to explain it. */
+static void bubbles_of_uneven_stages(void **state) {
+    static const struct part even[] = {{2, SPENT_WAIT_LEGS, -1, 1, 300000},
+                                       {0, SPENT_COMPUTE, 0, 1, 300000},
+                                       {1, SPENT_COMPUTE, 1, 1, 300000}, END},
+                             uneven[] = {{2, SPENT_WAIT_LEGS, -1, 1, 300000},
+                                         {0, SPENT_COMPUTE, 0, 1, 300000},
+                                         {1, SPENT_COMPUTE, 1, 1, 500000}, END};
+    for (int round = 0; round < 2; round++) {
+        struct profile p;
+        struct finding found = {0};
+        struct run_read run = {.batch = 8};
+        make_study(&p, "", round ? uneven : even, 0, stages);
+        assert_true(rule_bubble(&(struct figures){.profile = &p, .run = &run}, &found));
+        assert_string_equal(found.effect_of, round ? "uneven-stages " : "");
+        text_free(&found.evidence);
+        text_free(&found.remedy);
+        profile_free(&p);
+        remove_profiles(state);
+    }
+}
 
 static bool judge(const struct profile *p, size_t i, struct finding *found) {
     struct run_read run = {.batch = 96, .n_options = cases[i].option[0] != NULL,
@@ -324,7 +346,7 @@ static void against(void **state) {
 #define TEST(name) cmocka_unit_test_teardown(name, remove_profiles)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(path),
+    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(bubbles_of_uneven_stages), TEST(path),
                                        TEST(path_in_a_circle), TEST(against)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
