@@ -50,6 +50,7 @@ static double bytes_out(const struct profile_item *item) {
 
 int64_t rules_lanes(const struct figures *f, double least, double most, int64_t multiple) {
     const int64_t batch = f->run ? f->run->batch : 0;
+    if (!(least <= MOST_LANES)) return 0;
     for (int64_t n = (int64_t)fmax(ceil(least), 1); (double)n <= most && n <= MOST_LANES; n++)
         if (n % multiple == 0 && (batch < 1 || batch % n == 0)) return n;
     return 0;

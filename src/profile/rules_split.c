@@ -244,6 +244,7 @@ bool rule_seats(const struct figures *f, struct finding *found) {
 /* ---- splits that make operators slow ---- */
 
 #define WHOLE_VECTORS 16
+#define MOST_SEATS 1024
 
 /* What a seat has of the dimension that kernels divide into vectors: channels or columns. */
 static int64_t extent_of(const struct profile_item *item) {
@@ -295,7 +296,7 @@ bool rule_slow_split(const struct figures *f, struct finding *found) {
     text_add(&found->evidence, " (%s): a seat has %s of them, and it computes at %s of the rate "
              "of others.", worst.is->operator, NUMBER((double)extent), SHARE(rate));
     const double whole = (double)extent * seats;
-    double other = 2 * seats;
+    double other = fmin(2 * seats, MOST_SEATS);
     while (other > 1 && (other == seats || fmod(whole, other * WHOLE_VECTORS) > 0)) other--;
     if (other > 1)
         text_add(&found->remedy, "Split it by %s, which gives each seat %s, or by another factor, "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as chunks of spans, with any items: what is read is sound, and all that is derived of
- * it can be written. */
+ * it can be written; rules and the critical path get along with it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profile/against.h"
 #include "profile/derive.h"
+#include "profile/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -68,6 +70,23 @@ static void put_spans(const char *name, int thread, const uint8_t *data, size_t 
     free(span);
 }
 
+static void judge(struct profile *p) {
+    const struct run_read run = {.batch = 64};
+    const struct figures f = {.profile = p, .run = &run};
+    struct text out = {0};
+    int64_t sum = 0;
+    CHECK(!study_make(p) && !against_print(p, p, &out));
+    text_free(&out);
+    for (int i = 0; i < SPENTS; i++) sum += p->study->path.time[i];
+    CHECK(sum == p->study->path.all);
+    for (const struct rule *r = rules; r->name; r++) {
+        struct finding found = {.rule = r};
+        if (r->needs_profile) CHECK(r->judge(&f, &found) == (found.evidence.size > 0));
+        text_free(&found.evidence);
+        text_free(&found.remedy);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct profile p;
     const size_t half = size / 2;
@@ -77,8 +96,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     put_spans("spans-0-1.bin", 1, data + half, size - half);
     put("spans-0-2.bin", "", 0, data, size);
     if (size > 2) put("clocks.json", "", 0, data, size - 2);
-    if (!profile_read(directory, NULL, &p)) CHECK(!profile_derive(&p));
-    else CHECK(tri_message()[0] && !strchr(tri_message(), '\n'));
+    if (!profile_read(directory, NULL, &p)) {
+        CHECK(!profile_derive(&p));
+        judge(&p);
+    } else CHECK(tri_message()[0] && !strchr(tri_message(), '\n'));
     profile_free(&p);
     put("spans-0-2.bin", "", 0, data, 0);
     CHECK(!profile_read(directory, NULL, &p) || strstr(tri_message(), "version"));
