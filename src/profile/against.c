@@ -155,7 +155,8 @@ tri_status against_print(const struct profile *a, const struct profile *b, struc
     if (before > 0)
         text_add(out, ", %s %s", SHARE(fabs(now / before - 1)), now < before ? "less" : "more");
     text_add(out, ".\n\n");
-    print_rows(&r, true, true, "Changed, as time of all threads in a step: the change, now, before", out);
+    print_rows(&r, true, true, "Changed, as time of all threads in a step: the change, now, before",
+               out);
     print_rows(&r, true, false, "\nAdded", out);
     print_rows(&r, false, true, "\nRemoved", out);
     free(r.row);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The critical path of steps: what would have to be faster for a step to be faster. It goes backward
- * from the end of a step: from a wait to what ended it, on the thread that did that. If it is not
- * known who ended a wait, it is whoever did something last until then. */
+ * The critical path of steps: what would have to be faster for a step to be faster. It goes
+ * backward from the end of a step: from a wait to what ended it, on the thread that did that. If it
+ * is not known who ended a wait, it is whoever did something last until then. */
 #ifndef PROFILE_PATH_H
 #define PROFILE_PATH_H
 
@@ -9,7 +9,7 @@
 
 struct path {
     int64_t all;          /* nanoseconds, of all steps of the first host: the sum of `time` */
-    int64_t time[SPENTS]; /* a wait: the time from what ended it to its end, or all if none is known */
+    int64_t time[SPENTS]; /* a wait: from what ended it to its end, or all if that is not known */
     int64_t *item;        /* by tables_number: that of operators */
     int64_t turns;        /* how often it goes on to another thread */
 };

@@ -108,7 +108,7 @@ bool rule_small_sums(const struct figures *f, struct finding *found) {
 
 #define USEFUL_OPERATOR 4 /* times the small one */
 
-/* Time that does not shrink with the lanes: between operators, and in them, whatever they compute. */
+/* Time that does not shrink with the lanes: between operators, and in them by themselves. */
 bool rule_small_lanes(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
     const double *spent = p->study->spent, lanes = (double)p->host[0].lanes;
@@ -129,8 +129,8 @@ bool rule_small_lanes(const struct figures *f, struct finding *found) {
         return false;
     found->cost = (fixed + sums) * (1 - (double)fewer / lanes);
     found->effect_of = "small-sums ";
-    text_add(&found->evidence, "Lanes are small: an operator takes %s on average. Sums of lanes take "
-             "%s of a step, and about %s goes to what an operator takes however little it "
+    text_add(&found->evidence, "Lanes are small: an operator takes %s on average. Sums of lanes "
+             "take %s of a step, and about %s goes to what an operator takes however little it "
              "computes.", TIME(mean), SHARE(sums), SHARE(fixed));
     text_add(&found->remedy, "Use --lanes %s instead of %s (this changes the bits), or a larger "
              "batch.", NUMBER((double)fewer), NUMBER(lanes));

@@ -62,7 +62,8 @@ bool rule_bubble(const struct figures *f, struct finding *found) {
     const double uneven = s.mean > 0 ? (1 - formula) * (1 - s.mean / s.track[s.longest]) : 0;
     found->cost = waits;
     found->effect_of = waits - formula <= 2 * uneven ? "uneven-stages " : "";
-    text_add(&found->evidence, "Workers wait for legs of the pipeline for %s of a step", SHARE(waits));
+    text_add(&found->evidence, "Workers wait for legs of the pipeline for %s of a step",
+             SHARE(waits));
     if (formula > 0)
         text_add(&found->evidence, "; with stages of equal length it would be %s, as %s lanes go "
                  "through %s tracks", SHARE(formula), NUMBER(lanes), NUMBER(before + 1));

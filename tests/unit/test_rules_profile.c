@@ -72,7 +72,8 @@ static void make_study(struct profile *p, const char *host, const struct part *p
 /* ---- rules ---- */
 
 #define HEAD "{\"version\":1,\"lanes\":8,\"tracks\":2,\"rate\":{\"f32\":1e9}"
-#define ITEM(operator, rest) "{\"operator\":\"" operator "\",\"name\":\"the " operator "\"," rest "}\n"
+#define ITEM(operator, rest) \
+    "{\"operator\":\"" operator "\",\"name\":\"the " operator "\"," rest "}\n"
 #define END {.thread = -1}
 
 static const char sums[] =
@@ -88,9 +89,11 @@ static const char stages[] =
     ITEM("relu", "\"phase\":\"lane\",\"stage\":1,\"scope\":\"b/0\",\"backward\":true");
 static const char many_lanes[] = "{\"version\":1,\"lanes\":30,\"waiting\":0.14}\n"
                                  ITEM("conv2d", "\"phase\":\"lane\",\"stage\":5");
-static const char two_lanes[] = "{\"version\":1,\"lanes\":2}\n" ITEM("conv2d", "\"phase\":\"lane\"");
+static const char two_lanes[] = "{\"version\":1,\"lanes\":2}\n"
+                                ITEM("conv2d", "\"phase\":\"lane\"");
 static const char seats[] =
-    HEAD "}\n" ITEM("conv2d", "\"phase\":\"lane\",\"seat\":0,\"out\":[\"f32[8,24,4,4]\"],\"flops\":1e6")
+    HEAD "}\n"
+    ITEM("conv2d", "\"phase\":\"lane\",\"seat\":0,\"out\":[\"f32[8,24,4,4]\"],\"flops\":1e6")
     ITEM("conv2d", "\"phase\":\"lane\",\"seat\":1,\"out\":[\"f32[8,32,4,4]\"],\"flops\":1e6")
     ITEM("all_gather", "\"phase\":\"lane\",\"move\":\"rows of x for grad.y.y_dx\",\"moved\":4096");
 static const char rates[] =
@@ -110,8 +113,9 @@ static const struct {
     const char *evidence, *remedy;
 } cases[] = {
     {"small-sums", sums, rule_small_sums, {"--bucket", "1"},
-     {{2, SPENT_COMPUTE, 0, 1, 100000}, {2, SPENT_SUM, 1, 10, VARIES}, {2, SPENT_SUM, 2, 10, VARIES},
-      END}, 2490, 2510, 0.0502, "5 % of a step: 2 of them have less than 64 KiB, the largest 32 KiB",
+     {{2, SPENT_COMPUTE, 0, 1, 100000}, {2, SPENT_SUM, 1, 10, VARIES},
+      {2, SPENT_SUM, 2, 10, VARIES}, END}, 2490, 2510, 0.0502,
+     "5 % of a step: 2 of them have less than 64 KiB, the largest 32 KiB",
      "Leave out --bucket 1: all 33 KiB of gradients are then summed in one bucket."},
     {"a bucket of 64 KiB", sums, rule_small_sums, {NULL},
      {{2, SPENT_SUM, 1, 10, 20000}, {2, SPENT_SUM, 3, 10, 20000}, END}, 0, 0, 0, NULL, NULL},
@@ -126,22 +130,24 @@ static const struct {
      {{2, SPENT_SUM, -1, 1, 300000}, {2, SPENT_COMPUTE, 0, 100, 1000}, END}, 0, 0, 0, NULL, NULL},
     {"bubble by the formula", stages, rule_bubble, {NULL},
      {{2, SPENT_WAIT_LEGS, -1, 1, VARIES}, END}, 141000, 142000, 0.142,
-     "for legs of the pipeline for 14 % of a step; with stages of equal length it would be 11 %, as "
-     "8 lanes go through 2 tracks", "With --lanes 12 it would be at most 10 %"},
+     "for legs of the pipeline for 14 % of a step; with stages of equal length it would be 11 %, "
+     "as 8 lanes go through 2 tracks", "With --lanes 12 it would be at most 10 %"},
     {"bubble that was to be expected", many_lanes, rule_bubble, {NULL},
      {{2, SPENT_WAIT_LEGS, -1, 1, VARIES}, END}, 149000, 151000, 0.151, "6 tracks", "--lanes 48"},
     {"uneven-stages", stages, rule_uneven_stages, {NULL},
      {{0, SPENT_COMPUTE, 0, 4, 100000}, {1, SPENT_COMPUTE, 1, 1, 60000},
-      {1, SPENT_COMPUTE, 3, 1, 10000}, {1, SPENT_COMPUTE, 2, 1, VARIES}, END}, 529000, 531000, 0.1005,
+      {1, SPENT_COMPUTE, 3, 1, 10000}, {1, SPENT_COMPUTE, 2, 1, VARIES}, END},
+     529000, 531000, 0.1005,
      "Stage 1 takes 1.20 times as long as the mean of all 2: 400 us, 601 us of a step",
      "Move b/0 from stage 1 to stage 0 (tri_stage): they then take 531 us and 470 us of a step."},
     {"a long operator", stages, rule_uneven_stages, {NULL},
      {{0, SPENT_COMPUTE, 0, 4, 100000}, {1, SPENT_COMPUTE, 2, 1, VARIES}, END}, 599000, 601000,
      0.1005, NULL, "the matmul alone takes 601 us of a step"},
     {"seats", seats, rule_seats, {NULL},
-     {{2, SPENT_COMPUTE, 2, 2, 1000}, {2, SPENT_WAIT_SEATS, 2, 1, VARIES}, END}, 29900, 30100, 0.0321,
-     "3 % of a step, and move tensors for 0.2 %. The moves that take longest: rows of x for grad.y.y_dx "
-     "(16 KiB and 64 us a step).", "Choose another strategy for y, which then"},
+     {{2, SPENT_COMPUTE, 2, 2, 1000}, {2, SPENT_WAIT_SEATS, 2, 1, VARIES}, END}, 29900, 30100,
+     0.0321,
+     "3 % of a step, and move tensors for 0.2 %. The moves that take longest: rows of x for grad.y.y_dx"
+     " (16 KiB and 64 us a step).", "Choose another strategy for y, which then"},
     {"slow-split", seats, rule_slow_split, {NULL},
      {{2, SPENT_COMPUTE, 1, 10, 1000}, {2, SPENT_COMPUTE, 0, 10, VARIES}, END}, 1660, 1670,
      0.0067, "the conv2d (conv2d): a seat has 24 of them, and it computes at 60 % of the rate",
@@ -158,8 +164,8 @@ static const struct {
      "1 elementwise operator run on their own and take 10 % of", "Take -fuse out of --passes"},
     {"elementwise by plan", rates, rule_unfused, {"--passes", "-cse"},
      {{2, SPENT_COMPUTE, 2, 10, 1000}, END}, 0, 0, 0, NULL, NULL},
-    {"fused", rates, rule_unfused, {"--passes", "-all"}, {{2, SPENT_COMPUTE, 3, 10, 1000}, END}, 0, 0,
-     0, NULL, NULL},
+    {"fused", rates, rule_unfused, {"--passes", "-all"}, {{2, SPENT_COMPUTE, 3, 10, 1000}, END}, 0,
+     0, 0, NULL, NULL},
 };
 
 /* A bubble is an effect of uneven stages if these are enough to explain it. */
@@ -223,8 +229,8 @@ static void rules_are_provoked(void **state) {
 
 /* A run with stages and seats of whose rules none finds anything, nor in one without spans. */
 static void clean(void **state) {
-    static const struct part good[] = {{2, SPENT_COMPUTE, 0, 40, 20000}, {2, SPENT_SUM, 1, 1, 20000},
-                                       {2, SPENT_WAIT_LEGS, -1, 1, 100000}, END},
+    static const struct part good[] = {{2, SPENT_COMPUTE, 0, 40, 20000},
+                                       {2, SPENT_SUM, 1, 1, 20000}, {2, SPENT_WAIT_LEGS, -1, 1, 100000}, END},
                              nothing[] = {END};
     static const char items[] =
         HEAD ",\"waiting\":0.1}\n"
