@@ -12,7 +12,10 @@
 
 #include "cli/cli.h"
 #include "launch/look.h"
+#include "machine/rate.h"
 #include "profile/derive.h"
+#include "profile/report.h"
+#include "profile/study.h"
 
 struct own {
     int64_t steps, most;
@@ -75,13 +78,52 @@ static tri_status record(const char *directory, const struct own *own) {
 
 /* ---- what follows from it ---- */
 
+/* What this machine could do, once. It is that of the run, if it is one of its hosts. */
+static tri_status add_rates(const char *directory, const char *name, struct profile *p) {
+    char path[4200];
+    const char *folder = p->folder;
+    base_format(path, sizeof path, "%s/rates.json", folder);
+    if (p->n_hosts != 1 || !access(path, F_OK)) return TRI_OK;
+    struct dev *dev = dev_find("cpu");
+    tri_status status = dev ? dev_open(dev) : base_last();
+    if (!status) status = rate_write(dev, folder);
+    if (status) return status;
+    profile_free(p);
+    return profile_read(directory, name, p);
+}
+
+static tri_status write_report(const char *directory, const struct profile *p) {
+    struct figures f = {0};
+    struct report r;
+    struct text text = {0};
+    char path[4200];
+    base_format(path, sizeof path, "%s/report.txt", p->folder);
+    tri_status status = figures_read(directory, &f);
+    if (!status) {
+        f.profile = p;
+        report_make(&f, &r);
+        report_text(&r, &text);
+        report_free(&r);
+    }
+    figures_free(&f);
+    FILE *file = status || text.failed ? NULL : fopen(path, "we");
+    if (!status && (!file || fputs(text.data, file) < 0))
+        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    if (file) fclose(file);
+    text_free(&text);
+    return status;
+}
+
 tri_status profile_make_tables(const char *directory, const char *name, struct text *out) {
     struct profile p;
     tri_status status = profile_read(directory, name, &p);
+    if (!status) status = add_rates(directory, name, &p);
     if (!status) status = profile_derive(&p);
+    if (!status) status = study_make(&p);
+    if (!status) status = write_report(directory, &p);
     if (!status) {
         text_add(out, "%s: steps %lld to %lld, %zu spans of %d threads; trace.json, ops.csv, "
-                 "steps.csv, comm.csv, memory.csv\n", p.folder, (long long)p.first,
+                 "steps.csv, comm.csv, memory.csv, report.txt\n", p.folder, (long long)p.first,
                  (long long)p.last, p.spans, p.n_threads);
         if (p.lost) text_add(out, "%lld spans were lost\n", (long long)p.lost);
         if (p.cut || p.damaged)

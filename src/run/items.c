@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/budget.h"
 #include "observe/log.h"
 #include "plan/explain.h"
 #include "run/executor.h"
@@ -198,14 +199,26 @@ static void add_transfers(struct text *t, const struct machine *m) {
                      k ? "lane" : "count", b, m->tree[k].bucket[b].bytes);
 }
 
+static void add_head(struct text *t, const tri_run *run, int64_t first, int64_t last) {
+    const struct machine *m = run->executable;
+    const struct budget b = budget_of(m, &run->store);
+    text_add(t, "{\"version\":1,\"steps\":[%lld,%lld],\"lanes\":%lld,\"threads\":%d,"
+             "\"workers\":%d,", (long long)first, (long long)last, (long long)run_lanes(run),
+             run_threads(run), run->executor->size(run));
+    if (m->pipeline.tracks)
+        text_add(t, "\"tracks\":%d,\"waiting\":%.4f,", m->pipeline.tracks,
+                 pipeline_idle(&m->pipeline, &m->times));
+    text_add(t, "\"memory\":{\"parameters\":%zu,\"optimizer\":%zu,\"slots\":%zu,\"carried\":%zu,"
+             "\"data\":%zu}}\n", b.parameters + b.states, b.optimizer, b.lane_sums + b.handed,
+             b.carried, b.data);
+}
+
 tri_status items_write(const tri_run *run, const char *folder, int64_t first, int64_t last) {
     struct text t = {0}, path = {0};
     tri_status status = TRI_OK;
     items_number(run);
     text_add(&path, "%s/items.jsonl", folder);
-    text_add(&t, "{\"version\":1,\"steps\":[%lld,%lld],\"lanes\":%lld,\"threads\":%d,"
-             "\"workers\":%d}\n", (long long)first, (long long)last, (long long)run_lanes(run),
-             run_threads(run), run->executor->size(run));
+    add_head(&t, run, first, last);
     for (int e = 0; e < run->n_executables && !status; e++)
         for (int i = 0; i < (int)COUNT(phases) && !status; i++) {
             const struct machine *m = &run->executable[e];
