@@ -113,7 +113,7 @@ static int find_recent(const struct figures_parts *p) {
     int i = FIGURES_PARTS;
     for (int k = 0; k < FIGURES_PARTS; k++) all += p->part[k].covers;
     while (i > 0 && 3 * covers < all) covers += p->part[--i].covers;
-    return i;
+    return i < FIGURES_PARTS ? i : 0;
 }
 
 static double time_of_lane(const struct figures *f, const struct figures_place *sum) {
@@ -355,6 +355,7 @@ static void find_means(struct figures *f) {
         }
         f->no_core += f->worker[i].no_core / (double)f->n;
     }
+    f->divided |= f->whole[SPENT_WAIT_LEGS] + f->whole[SPENT_WAIT_SEATS] > 0;
 }
 
 tri_status figures_read(const char *directory, struct figures *f) {

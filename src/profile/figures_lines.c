@@ -56,11 +56,16 @@ static size_t find_field(const struct lines *l, size_t at, const char *name) {
     return at;
 }
 
+/* How many steps the line is about. */
+static double steps_of(const struct lines *l) {
+    const double steps = l->value[LINES_STEPS];
+    return steps > 0 ? fmin(steps, 0x1p53) : 1;
+}
+
 static void read_line(struct reading *r) {
     struct figures *f = r->f;
     const struct lines *l = &r->lines;
     const double step = l->value[LINES_STEP];
-    const double steps = l->value[LINES_STEPS] > 0 ? l->value[LINES_STEPS] : 1;
     r->loss = find_field(l, r->loss, "loss");
     r->skipped = find_field(l, r->skipped, "skipped");
     f->lines++;
@@ -70,7 +75,7 @@ static void read_line(struct reading *r) {
         f->first_bad = (int64_t)step;
     if (r->skipped < l->n && l->value[r->skipped] >= 0) {
         r->last_skipped = l->value[r->skipped];
-        r->steps += steps;
+        r->steps += steps_of(l);
     }
 }
 
@@ -80,14 +85,14 @@ static tri_status take_line(struct reading *r, struct figures_parts *p,
     static const double none[3] = {0};
     const struct lines *l = &r->lines;
     const double now = l->value[LINES_SECONDS];
-    const double steps = l->value[LINES_STEPS] > 0 ? l->value[LINES_STEPS] : 1;
     if (!(now >= 0)) return TRI_OK;
     if (now < r->clock) r->before += r->clock, r->clock = 0;
     const double covers = now - r->clock;
     r->clock = now;
     memset(place, 0, (size_t)p->places * sizeof *place);
     read_workers(l->line, covers, p->places, place);
-    const struct figures_frame frame = {.end = r->before + now, .covers = covers, .steps = steps,
+    const struct figures_frame frame = {.end = r->before + now,
+                                        .covers = covers, .steps = steps_of(l),
                                         .step = (int64_t)l->value[LINES_STEP]};
     return figures_take(p, &frame, none, place);
 }

@@ -175,6 +175,7 @@ tri_status items_read(struct profile *p, int host, const char *folder) {
     const char *items = arena_text(&p->arena, "%s/items.jsonl", folder);
     json_t *clocks = read_object(p, folder, "clocks.json"),
            *rates = read_object(p, folder, "rates.json");
+    if (!rates && strcmp(folder, p->folder)) rates = read_object(p, p->folder, "rates.json");
     h->number = host;
     h->clock = !host; /* the others are compared with it */
     h->waiting = -1;

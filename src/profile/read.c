@@ -275,6 +275,8 @@ tri_status profile_read(const char *directory, const char *name, struct profile 
     struct folders f = {0};
     *p = (struct profile){0};
     tri_status status = find_hosts(p, directory, &f);
+    if (status == TRI_USAGE && name)
+        status = base_fail(TRI_USAGE, "%s: it has no profile %s", directory, name);
     if (!status && name) p->name = arena_copy(&p->arena, name);
     if (!status && !name) find_last(p, &f);
     if (!status && p->name) {

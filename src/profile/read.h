@@ -19,7 +19,8 @@
  *                   bytes: what the kernel touches; moved: what a move brings to others, of the
  *                   first of its items; live: bytes of an arena
  *     rates.json    {"rate":{"f32":1e11},"bandwidth":2e10} of one thread of the host: operations
- *                   per second, by type of an operator's first output, and bytes per second
+ *                   per second, by type of an operator's first output, and bytes per second.
+ *                   Without it, that in DIR/profile/N counts for all hosts
  *     clocks.json   of a host, {"host":"h1","number":1,"offset_ns":-120,"uncertainty_ns":900}:
  *                   its number in the run, what to add to its times, and by how much that may be
  *                   wrong */

@@ -273,7 +273,7 @@ static void add_state(const struct figures *f, struct text *out) {
 }
 
 static void add_cost(const struct finding *x, struct text *out) {
-    if (isnan(x->cost)) return;
+    if (!(x->cost > 0)) return;
     text_add(out, ", %s of %s", SHARE(x->cost), x->rule->of_run ? "the run" : "a step");
 }
 

@@ -172,6 +172,7 @@ static const struct {
 
 /* A run's first start is no loss that it could have avoided, so it alone is no finding. */
 static bool goodput(const struct figures *f, struct finding *found) {
+    const struct run_read *r = f->run;
     double all = f->useful;
     int worst = 0;
     for (int i = 0; i < LOSSES; i++) {
@@ -190,11 +191,9 @@ static bool goodput(const struct figures *f, struct finding *found) {
         text_add(&found->evidence, "%s%s %s", before, TIME(f->lost[i]), losses[i].name);
         before = ", ";
     }
-    const struct run_read *r = f->run;
-    text_add(&found->evidence, ". It has %zu start(s)", r->n_entries);
-    if (r->deaths > 0 || r->stalls > 0)
-        text_add(&found->evidence, ", %.0f death(s), %.0f stall(s)", fmax(0, (double)r->deaths),
-                 fmax(0, (double)r->stalls));
+    if (r->n_entries > 1 || r->deaths > 0 || r->stalls > 0)
+        text_add(&found->evidence, ". It has %zu start(s), %.0f death(s), %.0f stall(s)",
+                 r->n_entries, fmax(0, (double)r->deaths), fmax(0, (double)r->stalls));
     text_add(&found->evidence, ".");
     text_add(&found->remedy, "%s", losses[worst].remedy);
     found->cost = lost / all;

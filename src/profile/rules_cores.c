@@ -91,7 +91,7 @@ static void add_rival(const struct figures *f, const struct figures_worker *w, b
     const char *ran = pid ? strstr(pid, " ran for ") : NULL;
     if (ran && base_number(ran + 9, NULL) < 0.1) who = pid = NULL; /* it is none of them */
     if (who) {
-        text_add(&found->evidence, " When the agent looked, ");
+        text_add(&found->evidence, " The agent saw: ");
         text_add_escaped(&found->evidence, who + 2);
         text_add(&found->evidence, ".");
     }

@@ -39,7 +39,8 @@ def busy():
     """Seconds that the cores were in use, and those of our children that have ended."""
     ticks = list(map(int, open("/proc/stat").readline().split()[1:9]))
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK"), own.ru_utime + own.ru_stime
+    others = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+    return others, own.ru_utime + own.ru_stime
 
 
 def agent_events(out, name):

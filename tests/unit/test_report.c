@@ -184,8 +184,8 @@ static const struct {
      "Worker 1 computes 18 % slower than the median: 1.4 ms a lane instead of 1.2 ms.",
      "use fewer workers"},
     {"shared-core", shared_core, &thresholds.no_core, 0.98, 1.1,
-     "for 550 us of each step, 11 % of its time, it was ready to run and had none. When the agent "
-     "looked, py\\x1b[31m, pid 71, ran for 0.9 s of the last second on its core, 1.",
+     "for 550 us of each step, 11 % of its time, it was ready to run and had none. The agent "
+     "saw: py\\x1b[31m, pid 71, ran for 0.9 s of the last second on its core, 1.",
      "End the process on its core (pid 71)"},
     {"shared-core", stolen, &thresholds.stolen, 0.98, 1.1, "The hypervisor of this machine gave",
      "cores are its own"},
@@ -212,7 +212,7 @@ static const struct {
     {"auditing", auditing, &thresholds.auditing, 0.95, 1.1, "for 5.5 % of their time",
      "Use --audit 0.23."},
     {"lost-lanes", lost_lanes, &thresholds.lost_lanes, 0.9, 1.3, "of worker 1", "See why worker 1"},
-    {"goodput", goodput, NULL, 0.09, 0.15, "Lost: 148 ms deaths of workers. It has 1 start.",
+    {"goodput", goodput, NULL, 0.09, 0.15, "Lost: 148 ms deaths of workers.",
      "log --event death"},
     {"memory", memory, &thresholds.memory_limit, 0.99, 1.02, "97 % of the limit of 100 MiB",
      "trireme memory"},
@@ -317,7 +317,7 @@ static const struct {
     {"stages have no slow worker", stages, "",
      "Communication is 24 % of a step: waits for lanes 2 %, waits for legs 20 %, sums 2 %"},
     {"a start is no loss", start_alone, "", ""},
-    {"but a second one is", two_starts, "goodput ", "It has 2 starts"},
+    {"but a second one is", two_starts, "goodput ", "It has 2 starts, 0 deaths"},
     {"unexplained time", waits_for_nobody, "", "Unexplained is 15 % of a step"},
 };
 
@@ -342,6 +342,35 @@ static void in_order(void **state) {
         if (strcmp(order, orders[i].order))
             fail_msg("%s: '%s', not '%s'", orders[i].name, order, orders[i].order);
         has(&j, orders[i].says);
+        done(&j);
+    }
+}
+
+/* Who had the core, as the agent saw it. A process that hardly ran is not blamed. */
+static void rivals(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *says, *remedy;
+    } seen[] = {
+        {"w; /proc shows no processes of other users, and none of this one that ran on its core, 1",
+         "The agent saw: /proc shows no processes of other users", "End what else runs on its "
+                                                                   "core"},
+        {"w; ld, pid 71, ran for 0.0 s of the last second on its core, 1", "and had none. End what",
+         "leave the core out"},
+        {"w; ld, pid 71, ran for 0.3 s of the last second on its core, 1", "The agent saw: ld, pid",
+         "End the process on its core (pid 71)"},
+    };
+    for (size_t i = 0; i < COUNT(seen); i++) {
+        struct judged j;
+        char log[512];
+        struct world w = world_clean();
+        snprintf(log, sizeof log, "{\"level\":\"warning\",\"event\":\"shared-core\",\"worker\":1,"
+                 "\"text\":\"%s\"}\n", seen[i].text);
+        w.no_core[1] = 0.2;
+        w.log = log;
+        judge(&w, &j);
+        has(&j, seen[i].says);
+        has(&j, seen[i].remedy);
         done(&j);
     }
 }
@@ -494,6 +523,7 @@ int main(void) {
         cmocka_unit_test_teardown(in_order, empty),   cmocka_unit_test_teardown(refused, empty),
         cmocka_unit_test_teardown(as_json, empty),    cmocka_unit_test_teardown(hosts, empty),
         cmocka_unit_test_teardown(old, empty),        cmocka_unit_test_teardown(cut, empty),
+        cmocka_unit_test_teardown(rivals, empty),
         cmocka_unit_test_teardown(names_events, empty),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -146,8 +146,8 @@ static const struct {
     {"seats", seats, rule_seats, {NULL},
      {{2, SPENT_COMPUTE, 2, 2, 1000}, {2, SPENT_WAIT_SEATS, 2, 1, VARIES}, END}, 29900, 30100,
      0.0321,
-     "3 % of a step, and move tensors for 0.2 %. The moves that take longest: rows of x for grad.y.y_dx"
-     " (16 KiB and 64 us a step).", "Choose another strategy for y, which then"},
+     "3 % of a step, and move tensors for 0.2 %. The moves that take longest: rows of x for "
+     "grad.y.y_dx (16 KiB and 64 us a step).", "Choose another strategy for y, which then"},
     {"slow-split", seats, rule_slow_split, {NULL},
      {{2, SPENT_COMPUTE, 1, 10, 1000}, {2, SPENT_COMPUTE, 0, 10, VARIES}, END}, 1660, 1670,
      0.0067, "the conv2d (conv2d): a seat has 24 of them, and it computes at 60 % of the rate",
@@ -230,7 +230,8 @@ static void rules_are_provoked(void **state) {
 /* A run with stages and seats of whose rules none finds anything, nor in one without spans. */
 static void clean(void **state) {
     static const struct part good[] = {{2, SPENT_COMPUTE, 0, 40, 20000},
-                                       {2, SPENT_SUM, 1, 1, 20000}, {2, SPENT_WAIT_LEGS, -1, 1, 100000}, END},
+                                       {2, SPENT_SUM, 1, 1, 20000},
+                                       {2, SPENT_WAIT_LEGS, -1, 1, 100000}, END},
                              nothing[] = {END};
     static const char items[] =
         HEAD ",\"waiting\":0.1}\n"
@@ -284,8 +285,9 @@ static void path(void **state) {
         assert_int_equal(is->item[0], known ? 0 : 200);
         assert_int_equal(is->item[1], known ? 540 : 0);
         path_tell(is, &told);
-        if (known) assert_string_equal(told.data, "compute 60 %, waits for samples 17 %, sum 11 %, "
-                                                  "open 10 %, unexplained 1 %, waits for lanes 1 %");
+        if (known)
+            assert_string_equal(told.data, "compute 60 %, waits for samples 17 %, sum 11 %, "
+                                           "open 10 %, unexplained 1 %, waits for lanes 1 %");
         text_free(&told);
         profile_free(&p);
         remove_profiles(state);
@@ -306,7 +308,8 @@ static void path_in_a_circle(void **state) {
     assert_int_equal(study_make(&p), TRI_OK);
     for (int i = 0; i < SPENTS; i++) sum += p.study->path.time[i];
     assert_int_equal(sum, 700);
-    assert_int_equal(p.study->path.time[SPENT_WAIT_LANES] + p.study->path.time[SPENT_WAIT_SUMS], 400);
+    assert_int_equal(p.study->path.time[SPENT_WAIT_LANES] + p.study->path.time[SPENT_WAIT_SUMS],
+                     400);
     profile_free(&p);
 }
 
@@ -352,7 +355,8 @@ static void against(void **state) {
 #define TEST(name) cmocka_unit_test_teardown(name, remove_profiles)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(bubbles_of_uneven_stages), TEST(path),
+    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean),
+                                       TEST(bubbles_of_uneven_stages), TEST(path),
                                        TEST(path_in_a_circle), TEST(against)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
