@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that a goal needs and this machine lacks, with apt-get. Quick and silent if
 # nothing is missing. If it cannot install them, it prints the command that would, and fails.
-# Usage: setup.sh [--list] build|libraries|test|demo|bench|ci|arm ...
+# Usage: setup.sh [--list] build|libraries|test|trace|demo|bench|ci|arm ...
 # --list only prints the packages.
 set -u
 
@@ -11,6 +11,7 @@ libraries='libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev'
 libraries="$libraries libjpeg62-turbo-dev libpng-dev"
 build="meson ninja-build pkg-config $libraries"
 test='libcmocka-dev iproute2 libucx-dev libsqlite3-dev'
+trace='chromium python3-pip' # opens trace.json in Perfetto, see scripts/perfetto.sh
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. OpenBLAS and BLIS, for the
 # comparison of products. Open MPI, for that of deaths.
@@ -26,13 +27,14 @@ for goal in "$@"; do
     build) needed="$needed $build" ;;
     libraries) needed="$needed $libraries" ;;
     test) needed="$needed $test" ;;
+    trace) needed="$needed $trace" ;;
     demo) needed="$needed $demo" ;;
     bench) needed="$needed $bench" ;;
     ci) needed="$needed $ci" ;;
     arm) needed="$needed $arm" ;;
     *)
-        echo "setup: unknown goal $goal; there are build, libraries, test, demo, bench, ci," \
-            "arm" >&2
+        echo "setup: unknown goal $goal; there are build, libraries, test, trace, demo, bench," \
+            "ci, arm" >&2
         exit 2
         ;;
     esac
