@@ -72,6 +72,10 @@ bench-profile: all
 	@ninja -C $(BUILD) bench/spans
 	@$(BUILD)/bench/spans
 
+# Two runs in which something is wrong, and what trireme report says of them: docs/profiling.md.
+story: all
+	@$(PYTHON) scripts/story.py $(BUILD)
+
 bench-convergence: all
 	@$(PYTHON) bench/convergence.py $(BUILD) $(rows) $(if $(SEEDS),--seeds $(SEEDS))
 
