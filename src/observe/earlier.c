@@ -101,6 +101,10 @@ static tri_status list(const char *directory, struct entries *e) {
     for (struct dirent *one; d && !status && (one = readdir(d));)
         status = add(e, directory, one->d_name);
     if (d) closedir(d);
+    if (status) {
+        free(e->of);
+        *e = (struct entries){0};
+    }
     if (e->n) qsort(e->of, e->n, sizeof *e->of, by_name);
     return status;
 }
