@@ -40,14 +40,6 @@ static DIR *open_tasks(const char *root, const char *process) {
     return opendir(path);
 }
 
-int runqueue_own(const char *root, int tid[], int most) {
-    DIR *d = open_tasks(root, "self");
-    int n = 0;
-    while (n < most && (tid[n] = next_number(d))) n++;
-    if (d) closedir(d);
-    return n;
-}
-
 /* ---- rivals ---- */
 
 struct task {

@@ -11,8 +11,6 @@ int runqueue_open(const char *root, int pid, int tid);
 /* Nanoseconds that the thread has been ready to run without a core, up to the last time that it
  * began to run; -1: it has ended. A thread of a group that has used up its quota is ready, too. */
 int64_t runqueue_waited(int fd);
-/* The numbers of this process's threads, at most `most`. Returns how many. */
-int runqueue_own(const char *root, int tid[], int most);
 
 /* How long each thread of the machine has run, as far as /proc shows them. */
 struct rivals {

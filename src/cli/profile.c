@@ -4,6 +4,7 @@
 #include "cli/profile.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +14,12 @@
 #include "cli/cli.h"
 #include "launch/look.h"
 #include "machine/rate.h"
+#include "observe/run_file.h"
 #include "profile/derive.h"
+#include "profile/out.h"
 #include "profile/report.h"
 #include "profile/study.h"
+#include "run/profiler.h"
 
 struct own {
     int64_t steps, most;
@@ -26,22 +30,16 @@ struct own {
 
 /* ---- asking a run ---- */
 
-/* Two cannot ask at the same time. One that has died asks no more. */
-static bool take_turn(struct crew_profile *p) {
-    int by = 0;
-    while (!atomic_compare_exchange_strong(&p->by, &by, (int)getpid()))
-        if (by && (!kill(by, 0) || errno != ESRCH)) return false;
-    return true;
-}
-
 static tri_status ask(struct look *l, const struct own *own) {
     struct crew_profile *p = &l->head->profile;
-    if (!take_turn(p) || atomic_load(&p->state) != PROFILE_NONE)
+    int none = PROFILE_NONE;
+    if (!atomic_compare_exchange_strong(&p->state, &none, PROFILE_ASKED))
         return base_fail(TRI_FAILED, "a profile of this run is being recorded, or waits for its "
                          "first step; try again when it is over");
+    *p->directory = 0;
     atomic_store(&p->first, 0);
     atomic_store(&p->last, (uint64_t)own->steps);
-    atomic_store(&p->most, own->most ? own->most : (int64_t)1 << 30);
+    atomic_store(&p->most, own->most ? own->most : PROFILER_MOST);
     atomic_store(&p->state, PROFILE_WANTED);
     crew_notify(l->head);
     return TRI_OK;
@@ -61,7 +59,7 @@ static tri_status await(struct look *l, uint32_t before) {
     return TRI_OK;
 }
 
-static tri_status record(const char *directory, const struct own *own) {
+static tri_status record(const char *directory, const struct own *own, char name[64]) {
     struct look l;
     tri_status status = look_open(directory, true, &l);
     if (status) return status;
@@ -70,7 +68,7 @@ static tri_status record(const char *directory, const struct own *own) {
     status = ask(&l, own);
     if (!status) {
         status = await(&l, before);
-        atomic_store(&p->by, 0);
+        if (!status) base_format(name, 64, "%s", strrchr(p->directory, '/') + 1);
     }
     look_close(&l);
     return status;
@@ -78,26 +76,44 @@ static tri_status record(const char *directory, const struct own *own) {
 
 /* ---- what follows from it ---- */
 
-/* What this machine could do, once. It is that of the run, if it is one of its hosts. */
-static tri_status add_rates(const char *directory, const char *name, struct profile *p) {
+/* Whether the run has ended, and was on this machine. */
+static bool is_over_here(const char *directory) {
+    char path[4200], own[256] = "";
+    struct run_read r;
+    base_format(path, sizeof path, "%s/run.json", directory);
+    if (access(path, F_OK) || run_file_read(path, &r)) return false;
+    const struct run_entry *last = r.n_entries ? &r.entry[r.n_entries - 1] : NULL;
+    gethostname(own, sizeof own - 1);
+    const bool here = last && !strcmp(last->host, own) &&
+                      (!isnan(last->end) || (kill((pid_t)last->pid, 0) && errno == ESRCH));
+    run_file_free(&r);
+    return here;
+}
+
+/* What this machine could do, once, and never beside the run. */
+static tri_status add_rates(const char *directory, struct profile *p, bool *known) {
     char path[4200];
     const char *folder = p->folder;
     base_format(path, sizeof path, "%s/rates.json", folder);
-    if (p->n_hosts != 1 || !access(path, F_OK)) return TRI_OK;
+    *known = !access(path, F_OK);
+    if (*known || !is_over_here(directory)) return TRI_OK;
     struct dev *dev = dev_find("cpu");
     tri_status status = dev ? dev_open(dev) : base_last();
     if (!status) status = rate_write(dev, folder);
     if (status) return status;
+    *known = true;
+    const char *name = strrchr(folder, '/') + 1;
+    char kept[64];
+    base_format(kept, sizeof kept, "%s", name);
     profile_free(p);
-    return profile_read(directory, name, p);
+    return profile_read(directory, kept, p);
 }
 
 static tri_status write_report(const char *directory, const struct profile *p) {
     struct figures f = {0};
     struct report r;
     struct text text = {0};
-    char path[4200];
-    base_format(path, sizeof path, "%s/report.txt", p->folder);
+    struct out o;
     tri_status status = figures_read(directory, &f);
     if (!status) {
         f.profile = p;
@@ -106,18 +122,21 @@ static tri_status write_report(const char *directory, const struct profile *p) {
         report_free(&r);
     }
     figures_free(&f);
-    FILE *file = status || text.failed ? NULL : fopen(path, "we");
-    if (!status && (!file || fputs(text.data, file) < 0))
-        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
-    if (file) fclose(file);
+    if (!status && text.failed) status = base_no_memory("report.txt");
+    if (!status) status = out_open(&o, p->folder, "report.txt");
+    if (!status) {
+        out_text(&o, text.data ? text.data : "");
+        status = out_close(&o, TRI_OK);
+    }
     text_free(&text);
     return status;
 }
 
 tri_status profile_make_tables(const char *directory, const char *name, struct text *out) {
     struct profile p;
+    bool known = false;
     tri_status status = profile_read(directory, name, &p);
-    if (!status) status = add_rates(directory, name, &p);
+    if (!status) status = add_rates(directory, &p, &known);
     if (!status) status = profile_derive(&p);
     if (!status) status = study_make(&p);
     if (!status) status = write_report(directory, &p);
@@ -127,24 +146,45 @@ tri_status profile_make_tables(const char *directory, const char *name, struct t
                  (long long)p.last, p.spans, p.n_threads);
         if (p.lost) text_add(out, "%lld spans were lost\n", (long long)p.lost);
         if (p.cut || p.damaged)
-            text_add(out, "%lld files end early, %lld parts are damaged\n", (long long)p.cut,
+            text_add(out, "%lld file(s) end early, %lld part(s) are damaged\n", (long long)p.cut,
                      (long long)p.damaged);
+        if (!known)
+            text_add(out, "the roofline is not known: after the run's end, `trireme profile %s` on "
+                     "its machine adds it\n", directory);
     }
     profile_free(&p);
     return status;
+}
+
+/* DIR/profile/10, or 10.1, ...: the last of those that begin there. */
+void profile_last_of(const char *directory, int64_t first, char name[64]) {
+    char path[4200];
+    base_format(name, 64, "%lld", (long long)first);
+    for (int i = 1;; i++) {
+        base_format(path, sizeof path, "%s/profile/%lld.%d", directory, (long long)first, i);
+        if (access(path, F_OK)) return;
+        base_format(name, 64, "%lld.%d", (long long)first, i);
+    }
 }
 
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct cli_arguments a;
     struct text out = {0};
+    char recorded[64];
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = TRI_OK;
-    if (own.name && own.steps)
+    if (a.n_words > 1)
+        status = base_fail(TRI_USAGE, "profile: one word too many: '%s'; usage: trireme profile %s",
+                           a.words[1], c->arguments);
+    else if (own.name && own.steps)
         status = base_fail(TRI_USAGE, "--steps records a new profile, --name is one that there is: "
                            "give one");
-    if (!status && own.steps) status = record(a.words[0], &own);
-    if (!status) status = profile_make_tables(a.words[0], own.name, &out);
+    else if (own.most && !own.steps)
+        status = base_fail(TRI_USAGE, "--profile-most is for a new profile: --steps N");
+    if (!status && own.steps) status = record(a.words[0], &own, recorded);
+    if (!status)
+        status = profile_make_tables(a.words[0], own.steps ? recorded : own.name, &out);
     if (status) text_free(&out);
     return status || cli_print(&out) ? cli_fail() : TRI_OK;
 }

@@ -55,8 +55,12 @@ static int train(struct cli_arguments *a) {
 /* After the last step, and only then. */
 static int show_profile(const struct cli_arguments *a, int code) {
     struct text told = {0};
+    char name[64];
+    long long first = 0;
     if (code && code != (int)TRI_STOPPED) return code;
-    if (profile_make_tables(a->options.out, NULL, &told))
+    if (sscanf(a->options.profile, "steps=%lld", &first) == 1)
+        profile_last_of(a->options.out, first, name);
+    if (profile_make_tables(a->options.out, name, &told))
         fprintf(stderr, "trireme: %s\n", tri_message());
     else if (!a->options.quiet && told.data)
         fprintf(stderr, "%s", told.data);

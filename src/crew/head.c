@@ -41,7 +41,7 @@ tri_status crew_check(const struct crew_size *s) {
     return TRI_OK;
 }
 
-int crew_rings_each(const struct crew_head *h) { return h->size.threads + CREW_RINGS_READ + 1; }
+int crew_rings_each(const struct crew_head *h) { return h->size.threads + SPEND_BESIDE; }
 
 size_t crew_ring_at(const struct crew_head *h, int place, int i) {
     const size_t each = (ring_bytes(RING_SPANS) + CREW_PAGE - 1) / CREW_PAGE * CREW_PAGE;

@@ -278,7 +278,8 @@ struct crew_course {
  * names. */
 enum crew_profile_state {
     PROFILE_NONE,    /* the agent, at the end */
-    PROFILE_WANTED,  /* whoever asks: the reporter, or `trireme profile` */
+    PROFILE_ASKED,   /* whoever asks, while it writes what it wants */
+    PROFILE_WANTED,  /* the same: the reporter, or `trireme profile` */
     PROFILE_OPENS,   /* the reporter, before it opens the first step; the agent makes the files */
     PROFILE_READY,   /* the agent; without a directory it has failed */
     PROFILE_RECORDS, /* the reporter */
@@ -287,9 +288,9 @@ enum crew_profile_state {
 
 struct crew_profile {
     _Alignas(64) atomic_int state;
-    atomic_int by;               /* the process that asks, see crew_asked; 0: none */
     _Atomic uint64_t first, last; /* steps; first 0: the next one is, and `last` is their number */
     _Atomic int64_t most;        /* bytes */
+    _Atomic uint64_t own;        /* first step of the latest that the program has asked for */
     atomic_int listed;           /* items.jsonl is there; the reporter */
     atomic_int transfers;        /* the number of its first item that is a transfer, of board 0 */
     _Atomic uint32_t over;       /* counts profiles that are over; the agent, and what follows */
@@ -330,7 +331,7 @@ struct crew_head {
     uint64_t magic;
     uint64_t bytes; /* of this head; only programs with the same magic and bytes attach */
     int64_t agent;
-    int rings; /* the descriptor of the file of rings, as the store's; see crew_ring */
+    int rings; /* the descriptor of the file of rings, as the store's; see crew_ring_at */
     struct crew_size size;
     struct crew_chosen chosen;
     _Alignas(64) wait_queue event; /* woken by every change that a thread may wait for */
@@ -353,9 +354,7 @@ static inline size_t crew_head_bytes(void) {
 }
 
 /* Rings for spans are in a file of their own, which takes memory only once it is used: of a place
- * those of its threads, then of threads that read ahead, and of the one that writes checkpoints;
- * after those of all places, the ferry's. */
-#define CREW_RINGS_READ 8
+ * those of its threads, then SPEND_BESIDE others; after those of all places, the ferry's. */
 int crew_rings_each(const struct crew_head *h); /* of a place */
 size_t crew_ring_at(const struct crew_head *h, int place, int i); /* its offset */
 

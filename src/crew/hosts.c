@@ -18,3 +18,10 @@ void hosts_deal(int lanes, int n, const int *weight, int32_t *begin) {
         if (i < n) before += weight[i];
     }
 }
+
+#define DRIFT 20000 /* a clock gains or loses at most a nanosecond in so many */
+
+int64_t hosts_unsure(const struct crew_hosts *s, int64_t now) {
+    const int64_t unsure = atomic_load(&s->unsure);
+    return unsure ? unsure + (now - atomic_load(&s->clock_at)) / DRIFT : 0;
+}

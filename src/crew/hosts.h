@@ -58,7 +58,7 @@ struct crew_hosts {
     _Alignas(64) _Atomic int64_t lease; /* this host may act until then, by base_now; the agent */
     /* What to add to this host's base_now for the coordinator's, and by how much that may be wrong,
      * from the fastest beat so far; 0: not known; the agent. */
-    _Atomic int64_t clock, unsure;
+    _Atomic int64_t clock, unsure, clock_at; /* clock_at: when that was, by base_now */
     /* The ferry, when an epoch begins; the teller last, after it has taken what others know of the
      * latest step. Else a new teller might open that step in another way. */
     atomic_int teller;             /* the host whose reporter it is */
@@ -82,6 +82,9 @@ struct crew_hosts {
 /* Deals lanes by weight: fills begin[0] to begin[n]. Neighbouring hosts have neighbouring lanes; a
  * weight of 0 gets none. At least one weight is positive. */
 void hosts_deal(int lanes, int n, const int *weight, int32_t *begin);
+
+/* By how much `clock` may be wrong at that time: clocks drift apart. 0: it is not known. */
+int64_t hosts_unsure(const struct crew_hosts *s, int64_t now);
 
 /* The store is empty: a host that joins lacks everything. For the agent, while no other process has
  * the store. */

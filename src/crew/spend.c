@@ -11,10 +11,10 @@ const struct spent_row spent_rows[SPENTS] = {
     EVERY_SPENT(ROW)
 };
 
-static _Thread_local struct spender *mine;
+static _Thread_local struct spender *mine; /* null also while it is paused */
+static _Thread_local struct spender *owner;
 
 atomic_bool spend_records;
-struct ring *spend_extra[SPEND_EXTRA];
 
 static int64_t get(const _Atomic int64_t *from) {
     return atomic_load_explicit(from, memory_order_relaxed);
@@ -33,7 +33,7 @@ static int64_t sum_of(const struct spending *s) {
 void spend_into(struct spender *s, enum spent on) {
     const int64_t now = base_now();
     if (mine) spending_end(mine->to, now);
-    mine = s;
+    mine = owner = s;
     if (!s) return;
     s->mark = now;
     set(&s->to->born, now - sum_of(s->to));
@@ -41,12 +41,13 @@ void spend_into(struct spender *s, enum spent on) {
     atomic_store(&s->to->since, now);
 }
 
-bool spend_counts(void) { return mine; }
+struct spender *spend_owner(void) { return owner; }
 
 void spend_pause(void) { mine = NULL; }
 
 void spend_resume(struct spender *s, const int64_t time[SPENTS], int64_t now) {
     struct spending *to = s->to;
+    if (owner != s) return;
     int64_t left = now - get(&to->since);
     for (int i = 0; i < SPENTS; i++) {
         set(&to->time[i], get(&to->time[i]) + time[i]);
@@ -69,10 +70,12 @@ struct spender *spend_recorder(void) {
     return spend_is_recorded() && mine && mine->ring ? mine : NULL;
 }
 
-void spend_extra_begin(struct spender *s, struct spending *to, int number, uint32_t step,
-                       int lane) {
-    *s = (struct spender){.to = to, .ring = number < SPEND_EXTRA ? spend_extra[number] : NULL,
-                          .step = step, .lane = (int16_t)lane, .leg = -1};
+void spend_beside(struct spender *s, struct spending *to, struct ring *ring, uint32_t step,
+                  int lane) {
+    *s = (struct spender){.to = to, .ring = ring, .mark = base_now(), .step = step, .item = -1,
+                          .lane = (int16_t)lane, .leg = -1, .whom = SPAN_NOBODY};
+    set(&to->since, s->mark);
+    set(&to->born, s->mark - sum_of(to));
     mine = s;
 }
 

@@ -76,6 +76,7 @@ struct spending {
 /* A thread's own part. Whoever makes it sets `to`, and the ring while nothing is recorded. */
 struct spender {
     struct spending *to;
+    int tid;            /* the kernel's number of the thread; 0: not known */
     struct ring *ring;  /* for spans (crew/ring.h); null: none */
     int64_t mark;       /* end of its last span, or of the last thing it was at */
     uint32_t step;      /* what its spans say of what it does: */
@@ -87,8 +88,8 @@ struct spender {
 
 /* From now on the calling thread's time is counted there. Null: nowhere. */
 void spend_into(struct spender *s, enum spent on);
-/* Whether the calling thread's time is counted. */
-bool spend_counts(void);
+/* What the calling thread's time is counted by, also while it is paused; null: nothing. */
+struct spender *spend_owner(void);
 /* The calling thread's time is not counted until it is resumed: then the time in between is added
  * as `time` says, and what is left of it to UNKNOWN. */
 void spend_pause(void);
@@ -106,12 +107,13 @@ extern atomic_bool spend_records;
 static inline bool spend_is_recorded(void) {
     return atomic_load_explicit(&spend_records, memory_order_relaxed);
 }
-/* The rings of threads that belong to no team, by number: of those that read ahead, and the last of
- * the one that writes checkpoints. Null: none. Whoever sets spend_records sets them before. */
-#define SPEND_EXTRA 9
-extern struct ring *spend_extra[SPEND_EXTRA];
-/* Such a thread begins to do something; *s is its own, and it records nothing else. */
-void spend_extra_begin(struct spender *s, struct spending *to, int number, uint32_t step, int lane);
+/* So many threads of a process beside its team have rings: those that read ahead, and the last is
+ * the one that writes checkpoints. */
+#define SPEND_BESIDE 9
+/* A thread that belongs to no team, as one that reads ahead, begins to do something. *s and *to are
+ * its own. ring: nullable. */
+void spend_beside(struct spender *s, struct spending *to, struct ring *ring, uint32_t step,
+                  int lane);
 /* What the calling thread's next spans say. whom: the thread that a wait is for. */
 void spend_lane(int lane, int leg);
 void spend_whom(int whom, int item);

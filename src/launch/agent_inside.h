@@ -179,11 +179,12 @@ void agent_describe(const struct agent *a, int thread, char text[AT_TEXT]);
 void agent_kill(const struct agent *a, int place);
 void agent_kill_all(struct agent *a);
 void agent_join_watchers(struct agent *a);
-/* A profile (recorder.c). make_rings: before a worker is started. close_span: the thread is dead,
- * and no other has its place yet: its last span is closed. */
+/* A profile (recorder.c). make_rings: before a worker is started. */
 tri_status agent_make_rings(struct agent *a);
 void agent_profile(struct agent *a);
-void agent_close_span(struct agent *a, int thread);
+/* The process is dead, since then, and no other has its place yet: nothing counts its time any
+ * more, and its last spans end. */
+void agent_end_times(struct agent *a, int place, int64_t when);
 void agent_end_profile(struct agent *a); /* at the end of the run */
 /* From now on workers have --grace seconds. */
 void agent_begin_grace(struct agent *a);

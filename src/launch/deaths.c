@@ -228,6 +228,7 @@ static void recover_from(struct agent *a, int place, int64_t when) {
                     atomic_load(&h->worker[place].reads_lane) - 1);
     p->dead = true;
     p->died = when;
+    agent_end_times(a, place, when ? when : base_now());
     atomic_fetch_add(&h->worker[place].restarts, 1);
     if (recovery_map(&a->recovery)) {
         agent_print(a, "%s", tri_message());
@@ -372,6 +373,7 @@ static void reap(struct agent *a, int place) {
     pid_t pid = a->process[place].pid;
     int status;
     kill(-pid, SIGKILL);
+    agent_end_times(a, place, base_now());
     if (waitpid(pid, &status, 0) == pid) process_ended(a, place, status);
 }
 

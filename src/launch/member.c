@@ -69,8 +69,9 @@ static void take_welcome(struct member *m, const struct host_message *w) {
 
 /* Of two beats, the one that came back sooner tells the coordinator's clock better. */
 static void learn_clock(struct member *m, const struct host_message *b) {
-    const int64_t half = (m->now - b->time) / 2 + 1, had = atomic_load(&m->hosts->unsure);
+    const int64_t half = (m->now - b->time) / 2 + 1, had = hosts_unsure(m->hosts, m->now);
     if (had && half >= had) return;
+    atomic_store(&m->hosts->clock_at, m->now);
     atomic_store(&m->hosts->clock, (int64_t)b->step - b->time - half);
     atomic_store(&m->hosts->unsure, half);
 }

@@ -225,8 +225,11 @@ struct meter *meter_make(const char *directory, struct crew_head *h, const char 
     return NULL;
 }
 
-void meter_end(struct meter *m) {
+void meter_last(struct meter *m) {
     if (m->times.series.fd >= 0) add_frame(m);
+}
+
+void meter_end(struct meter *m) {
     times_close(&m->times);
     rivals_free(&m->rivals);
     pthread_cond_destroy(&m->changed);
@@ -256,6 +259,7 @@ void meter_close(struct meter *m, struct log *log) {
     pthread_cond_signal(&m->changed);
     pthread_mutex_unlock(&m->lock);
     pthread_join(m->thread, NULL);
+    meter_last(m);
     meter_tell(m, log);
     meter_end(m);
 }

@@ -26,6 +26,7 @@ void meter_close(struct meter *m, struct log *log);
 struct meter *meter_make(const char *directory, struct crew_head *h, const char *root,
                          int64_t (*clock)(void));
 void meter_turn(struct meter *m);
+void meter_last(struct meter *m); /* writes what there is since the last frame */
 void meter_end(struct meter *m);
 
 #endif

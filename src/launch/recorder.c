@@ -11,10 +11,13 @@
 #include "crew/drain.h"
 #include "launch/agent_inside.h"
 
+#define LAST_WAITS 20000000 /* nanoseconds: workers wait for the next step, and then put that in */
+
 struct recorder {
     char *rings; /* mapped */
     size_t bytes;
     struct drain *drain;
+    int64_t ends; /* when the last step was over; 0: it is not known to be */
     struct drain_from from[]; /* by place, then ring */
 };
 
@@ -22,8 +25,8 @@ static size_t bytes_of(const struct crew_head *h) { return crew_ring_at(h, h->si
 
 tri_status agent_make_rings(struct agent *a) {
     a->rings = a->head->rings = memfd_create("trireme spans", 0);
-    if (a->rings >= 0 && !ftruncate(a->rings, (off_t)bytes_of(a->head))) return TRI_OK;
-    return base_fail(TRI_FAILED, "cannot make rings for spans: %s", strerror(errno));
+    return a->rings >= 0 ? TRI_OK : base_fail(TRI_FAILED, "cannot make rings for spans: %s",
+                                              strerror(errno));
 }
 
 static struct ring *ring_of(const struct agent *a, int place, int i) {
@@ -65,6 +68,8 @@ static tri_status open_recorder(struct agent *a) {
     struct recorder *r = a->recorder = calloc(1, sizeof *r + (size_t)n * sizeof r->from[0]);
     if (!r) return base_no_memory("a profile");
     r->bytes = bytes_of(a->head);
+    if (ftruncate(a->rings, (off_t)r->bytes))
+        return base_fail(TRI_FAILED, "cannot make rings for spans: %s", strerror(errno));
     r->rings = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, a->rings, 0);
     if (r->rings == MAP_FAILED) {
         r->rings = NULL;
@@ -79,7 +84,9 @@ static tri_status open_recorder(struct agent *a) {
                                     .most = atomic_load(&p->most), .from = r->from, .n = n};
     if (!status) base_format(p->directory, sizeof p->directory, "%s", folder);
     if (!status) status = drain_open(&plan, &r->drain);
-    return status ? status : drain_start(r->drain);
+    if (!status) status = drain_start(r->drain);
+    if (status && *p->directory) rmdir(p->directory);
+    return status;
 }
 
 static void open_profile(struct agent *a) {
@@ -95,18 +102,19 @@ static void open_profile(struct agent *a) {
 }
 
 /* What to add to the times of this host's spans for those of all. */
-static void write_clock(const struct agent *a) {
+static void write_clock(struct agent *a) {
     const struct crew_hosts *h = &a->head->hosts;
     struct text path = {0};
-    if (!h->n || !atomic_load(&h->unsure)) return;
+    const int64_t unsure = hosts_unsure(h, base_now());
+    if (!h->n || !unsure) return;
     text_add(&path, "%s/clocks.json", a->head->profile.directory);
     FILE *f = path.failed ? NULL : fopen(path.data, "we");
-    if (f) {
-        fprintf(f, "{\"host\":\"%s\",\"number\":%d,\"offset_ns\":%lld,\"uncertainty_ns\":%lld}\n",
-                h->name[h->self], h->self, (long long)atomic_load(&h->clock),
-                (long long)atomic_load(&h->unsure));
-        fclose(f);
-    }
+    const bool written =
+        f && fprintf(f, "{\"host\":\"%s\",\"number\":%d,\"offset_ns\":%lld,"
+                     "\"uncertainty_ns\":%lld}\n", h->name[h->self], h->self,
+                     (long long)atomic_load(&h->clock), (long long)unsure) > 0;
+    if ((f && fclose(f)) || !written)
+        agent_print(a, "the profile lacks this host's clock: %s", strerror(errno));
     text_free(&path);
 }
 
@@ -145,19 +153,31 @@ static void close_profile(struct agent *a) {
 void agent_profile(struct agent *a) {
     const int state = atomic_load(&a->head->profile.state);
     if (state == PROFILE_OPENS) open_profile(a);
-    if (state == PROFILE_ENDS) close_profile(a);
+    if (state != PROFILE_ENDS) return;
+    if (a->recorder && !a->recorder->ends) a->recorder->ends = base_now();
+    if (!a->recorder || base_now() - a->recorder->ends > LAST_WAITS) close_profile(a);
 }
 
-void agent_close_span(struct agent *a, int thread) {
-    const int threads = a->head->size.threads, place = thread / threads;
-    const struct crew_thread *t = &a->head->thread[thread];
+/* A dead process may have damaged its ring. */
+static void end_span(const struct agent *a, int place, int thread, int64_t when) {
+    const struct crew_thread *t = &a->head->thread[place * a->head->size.threads + thread];
     const int64_t since = atomic_load(&t->spending.since);
-    if (!a->recorder || !since || atomic_load(&a->head->profile.state) != PROFILE_RECORDS) return;
-    ring_put(ring_of(a, place, thread % threads),
-             &(struct span){.begin = since, .end = base_now(), .item = -1,
-                            .step = atomic_load(&t->step), .lane = (int16_t)atomic_load(&t->lane),
-                            .leg = (int8_t)atomic_load(&t->leg), .whom = SPAN_NOBODY,
-                            .kind = (uint8_t)atomic_load(&t->spending.on)});
+    struct ring *ring = ring_of(a, place, thread);
+    if (!since || when < since || ring->capacity != RING_SPANS) return;
+    ring_put(ring, &(struct span){.begin = since, .end = when, .item = -1,
+                                  .step = atomic_load(&t->step),
+                                  .lane = (int16_t)atomic_load(&t->lane),
+                                  .leg = (int8_t)atomic_load(&t->leg), .whom = SPAN_NOBODY,
+                                  .kind = (uint8_t)atomic_load(&t->spending.on)});
+}
+
+void agent_end_times(struct agent *a, int place, int64_t when) {
+    const bool records = a->recorder && atomic_load(&a->head->profile.state) == PROFILE_RECORDS;
+    for (int t = 0; t < a->head->size.threads; t++) {
+        struct spending *s = &a->head->thread[place * a->head->size.threads + t].spending;
+        if (records) end_span(a, place, t, when);
+        spending_end(s, when < atomic_load(&s->since) ? atomic_load(&s->since) : when);
+    }
 }
 
 void agent_end_profile(struct agent *a) {

@@ -99,8 +99,6 @@ static void reset_place(struct agent *a, int place) {
     a->process[place] = (struct process){0};
     for (int t = 0; t < h->size.threads; t++) {
         struct crew_thread *thread = &h->thread[place * h->size.threads + t];
-        agent_close_span(a, place * h->size.threads + t);
-        spending_end(&thread->spending, base_now());
         atomic_store(&thread->held, 0);
         atomic_store(&thread->tid, 0);
         atomic_store(&thread->at, CREW_AT_START);

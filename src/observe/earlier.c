@@ -185,7 +185,8 @@ tri_status earlier_move(const char *directory, bool agent, int *number) {
     if (!status) status = list(directory, &e);
     if (status) return status;
     const int n = largest(&e, MOST) + 1;
-    for (size_t i = 0; i < e.n; i++) any |= !e.of[i].number && !e.of[i].empty;
+    for (size_t i = 0; i < e.n; i++) /* a folder alone may be the user's */
+        any |= !e.of[i].number && !e.of[i].empty && strchr(e.of[i].base, '.');
     for (size_t i = 0; any && i < e.n && !status; i++)
         if (!e.of[i].number && (!e.of[i].empty || !strcmp(e.of[i].base, "metrics.jsonl")))
             status = move(directory, &e.of[i], n);

@@ -83,12 +83,6 @@ void times_thread(struct times *s, int place, int thread, int pid, int tid) {
     t->waited = runqueue_waited(t->fd);
 }
 
-void times_own_threads(struct times *s) {
-    int tid[64], n = runqueue_own(s->root, tid, 64);
-    for (int i = 0; i < s->threads && i < 64; i++)
-        times_thread(s, 0, i, (int)getpid(), i < n ? tid[i] : 0);
-}
-
 /* What the thread has waited since the last look. */
 static int64_t waited(struct times_thread *t) {
     const int64_t before = t->waited, now = runqueue_waited(t->fd);

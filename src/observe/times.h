@@ -61,7 +61,6 @@ static inline bool times_look_due(const struct times *s, int64_t now) {
     return now - s->looked >= 1000000000;
 }
 void times_thread(struct times *s, int place, int thread, int pid, int tid);
-void times_own_threads(struct times *s);
 void times_look(struct times *s, int64_t now);
 
 #endif

@@ -174,7 +174,7 @@ static void nothing(tri_run *run) { (void)run; }
 static void release(tri_run *run) {
     own_files_close(run, TRI_FAILED); /* unless it has left */
     profile_end(run);
-    profiler_end(run);
+    profiler_finish(run);
     own_time_close(&run->own_time, run->team);
 }
 static bool is_whole(const tri_run *run) { return !run->machine->updating; }
@@ -205,7 +205,7 @@ static void save_answer(tri_run *run, uint32_t asked, const char *error) {
 const struct executor executor_alone = {
     .threads = threads, .place = place, .settle = settle, .start = start,
     .failed = own_files_failed, .step = step, .finish = finish, .leave = leave,
-    .release = release, .free = nothing,
+    .release = release, .free = profiler_free,
     .at = at, .reports = yes, .reports_step = yes, .writes = yes, .feeds = yes,
     .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .size = size, .ranks = ranks,
     .shown = shown, .take_last_line = take_last_line, .look = crash_look, .crashed = crash_found,

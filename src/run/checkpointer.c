@@ -258,7 +258,8 @@ static void *write_it(void *arg) {
     sigemptyset(&too_large);
     sigaddset(&too_large, SIGXFSZ);
     pthread_sigmask(SIG_BLOCK, &too_large, NULL);
-    spend_extra_begin(&spender, &spending, SPEND_EXTRA - 1, (uint32_t)c->state.step, -1);
+    spend_beside(&spender, &spending, run->beside[SPEND_BESIDE - 1], (uint32_t)c->state.step,
+                 -1);
     c->status = check_finite(c, run);
     if (c->status) return NULL;
     hashing_begin(&h);

@@ -169,10 +169,11 @@ static void note(const struct loader *l, struct loader_reader *r, int64_t step, 
 /* A thread that reads ahead says what its span is about; the run's threads have. */
 static void begin_span(const struct loader *l, struct loader_reader *r) {
     const int number = (int)(r - l->reader) - l->run_threads;
-    const int own = number < CREW_RINGS_READ ? number : SPEND_EXTRA;
+    struct ring *ring = number >= 0 && number < SPEND_BESIDE - 1 ? l->run->beside[number]
+                                                                      : NULL;
     if (number >= 0)
-        spend_extra_begin(&r->spender, &r->spending, own, (uint32_t)atomic_load(&r->step),
-                          atomic_load(&r->lane));
+        spend_beside(&r->spender, &r->spending, ring, (uint32_t)atomic_load(&r->step),
+                     atomic_load(&r->lane));
 }
 
 static tri_status read_piece(struct loader *l, struct loader_reader *r, int64_t step, int piece) {

@@ -319,10 +319,10 @@ static tri_status open_run(tri_run *run) {
     run->number = machine_scalar(run->machine, "step");
     run->samples = machine_scalar(run->machine, "samples");
     if (!status) status = policy_settle(run->policy, run);
-    if (!status) status = profiler_take(run);
     if (!status) print_notes(run);
     if (!status && o->load && run->executor->writes(run)) status = tri_load(run, o->load);
     if (!status) status = checkpointer_resume(run->checkpointer, run);
+    if (!status) status = profiler_take(run);
     if (!status) status = options_keep_texts(o, &run->kept);
     if (!status) status = record_open(run->record, run);
     if (!status) status = run->executor->start(run);

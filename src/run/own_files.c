@@ -2,6 +2,7 @@
 #include "run/own_files.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,11 +23,12 @@ static void note_times(tri_status status) {
 /* ---- opening ---- */
 
 #define WORDS_MOST 256
+#define COMMAND_MOST 65536
 
 /* This process's command line, in `text`. */
-static void read_command(char text[65536], char *word[WORDS_MOST + 1]) {
+static void read_command(char text[COMMAND_MOST], char *word[WORDS_MOST + 1]) {
     FILE *f = fopen("/proc/self/cmdline", "re");
-    const size_t n = f ? fread(text, 1, 65535, f) : 0;
+    const size_t n = f ? fread(text, 1, COMMAND_MOST - 1, f) : 0;
     int words = 0;
     if (f) fclose(f);
     text[n] = 0;
@@ -45,11 +47,12 @@ static tri_status open_log(struct record *r, const char *directory) {
 }
 
 static tri_status open_run(tri_run *run, const char *directory, bool goes_on) {
-    static char text[65536];
+    char *text = malloc(COMMAND_MOST);
     char *word[WORDS_MOST + 1];
     const struct plan_line *model = plan_find(&run->own_plan, PLAN_MODEL);
     struct own_files *own = &run->record->own;
     struct text path = {0}, about = {0};
+    if (!text) return base_no_memory("run.json");
     read_command(text, word);
     const struct run_start start = {.title = model ? model->value : word[0], .command = word,
                                     .workers = 1, .threads = run_threads(run),
@@ -63,6 +66,7 @@ static tri_status open_run(tri_run *run, const char *directory, bool goes_on) {
     if (!status) run_file_describe(own->run, about.data);
     text_free(&path);
     text_free(&about);
+    free(text);
     return status;
 }
 
@@ -79,7 +83,7 @@ tri_status own_files_open(tri_run *run) {
     if (!status) status = record_file(r, o->out, goes_on, run->done);
     if (status || !o->out || o->forward) return status;
     status = open_log(r, o->out);
-    if (!status) status = open_run(run, o->out, goes_on);
+    if (!status && (status = open_run(run, o->out, goes_on))) log_close(&r->own.log);
     if (!status)
         note_times(own_series_open(&run->own_series, o->out, run->done, &run->own_time,
                                    run_lanes(run)));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/own_series.h"
 
+#include <unistd.h>
+
 #include "base/host.h"
 
 static bool is_open(const struct own_series *s) { return s->own && s->times.series.fd >= 0; }
@@ -34,7 +36,8 @@ tri_status own_series_turn(struct own_series *s, int64_t now, int64_t step, int6
         s->slowest_step = step;
     }
     if (times_look_due(&s->times, now)) {
-        times_own_threads(&s->times);
+        for (int t = 0; t < s->own->threads; t++)
+            times_thread(&s->times, 0, t, (int)getpid(), s->own->spender[t].tid);
         times_look(&s->times, now);
         s->memory = (int64_t)host_peak();
     }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "crew/spans.h"
@@ -15,18 +16,23 @@
 static void attach(void *own_time, int thread) {
     struct own_time *o = own_time;
     o->spender[thread].to = &o->spending[thread];
+    o->spender[thread].tid = gettid();
     o->spender[thread].lane = o->spender[thread].leg = -1;
     spend_into(&o->spender[thread], thread ? SPENT_WAIT_THREADS : SPENT_START);
 }
 
 static void detach(void *own_time, int thread) {
-    (void)own_time, (void)thread;
-    spend_into(NULL, SPENT_UNKNOWN);
+    const struct own_time *o = own_time;
+    if (spend_owner() == &o->spender[thread]) spend_into(NULL, SPENT_UNKNOWN);
+}
+
+static bool is_mine(const struct own_time *o) {
+    return o->spender && pthread_equal(o->opener, pthread_self());
 }
 
 void own_time_open(struct own_time *o, struct team *team) {
-    *o = (struct own_time){.threads = team_threads(team)};
-    if (spend_counts()) return; /* an earlier run's */
+    *o = (struct own_time){.threads = team_threads(team), .opener = pthread_self()};
+    if (spend_owner()) return; /* an earlier run's */
     o->spender = calloc((size_t)o->threads, sizeof *o->spender + sizeof *o->spending);
     if (!o->spender) return;
     o->spending = (struct spending *)(o->spender + o->threads);
@@ -35,10 +41,10 @@ void own_time_open(struct own_time *o, struct team *team) {
 }
 
 void own_time_close(struct own_time *o, struct team *team) {
-    if (!o->spending) return;
+    if (!o->spender) return;
     own_time_apart(o);
     team_run(team, detach, o);
-    free(o->spender);
+    if (is_mine(o)) free(o->spender); /* else the opener still uses it */
     *o = (struct own_time){0};
 }
 
@@ -80,7 +86,7 @@ static void begin_step(struct own_time *o, int64_t now) {
 }
 
 int64_t own_time_turn(struct own_time *o) {
-    if (!o->spending) return 0;
+    if (!is_mine(o)) return 0;
     const int64_t now = base_now(), timed = o->began ? now : 0;
     if (!o->on) resume(o, now);
     spend_at(SPENT_OPEN, now);
@@ -98,7 +104,7 @@ void own_time_whole(struct own_time *o) {
 }
 
 void own_time_apart(struct own_time *o) {
-    if (!o->spending) return;
+    if (!is_mine(o)) return;
     if (!o->on) resume(o, base_now());
     if (!spend_is_recorded()) o->began = 0;
 }

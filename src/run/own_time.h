@@ -6,6 +6,8 @@
 #ifndef RUN_OWN_TIME_H
 #define RUN_OWN_TIME_H
 
+#include <pthread.h>
+
 #include "crew/spend.h"
 
 struct team;
@@ -14,6 +16,7 @@ struct own_time {
     struct spender *spender;   /* by thread of the team; null: another run has the threads */
     struct spending *spending; /* the same */
     int threads;
+    pthread_t opener; /* another thread that makes steps is not counted */
     bool on;       /* the first thread's time is counted now, else shared out later */
     int64_t left;  /* so many steps to come are left out */
     int64_t out;   /* steps left out since it was counted last */

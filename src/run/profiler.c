@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/profiler.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +44,13 @@ tri_status profiler_take(tri_run *run) {
     if (!text) return TRI_OK;
     const char *expected = read_steps(text, &run->profile_first, &run->profile_last);
     if (expected) return base_fail(TRI_USAGE, "--profile %s: expected %s", text, expected);
-    return check(run, run->profile_first, run->profile_last);
+    if (check(run, run->profile_first, run->profile_last)) return TRI_USAGE;
+    if (run->profile_first > run->done) return TRI_OK;
+    if (run->executor->reports(run))
+        fprintf(stderr, "trireme: --profile %s: the run goes on from step %lld\n", text,
+                (long long)run->done);
+    run->profile_first = run->profile_last > run->done ? run->done + 1 : 0;
+    return TRI_OK;
 }
 
 void profiler_expect(const tri_run *run, const char *folder, int64_t first, int64_t last) {
@@ -85,23 +92,24 @@ void profiler_stop(struct team *team) {
 
 struct profiler {
     char folder[4096];
-    struct drain *drain;
+    struct drain *drain; /* null: nothing is recorded */
     int n, threads;
-    struct ring **ring; /* of the team's threads, then as in a worker */
+    struct ring **ring; /* of the team's threads, then tri_run.beside; until the run ends */
     struct drain_from *from;
-    bool records;
     int64_t last;
 };
 
+static atomic_bool records_already; /* spend_records belongs to the process */
+
 static void set_rings(tri_run *run, struct ring *const *ring) {
     struct own_time *o = &run->own_time;
-    for (int i = 0; i < o->threads; i++) o->spender[i].ring = ring ? ring[i] : NULL;
-    for (int i = 0; i < SPEND_EXTRA; i++) spend_extra[i] = ring ? ring[o->threads + i] : NULL;
+    for (int i = 0; i < o->threads; i++) o->spender[i].ring = ring[i];
+    for (int i = 0; i < SPEND_BESIDE; i++) run->beside[i] = ring[o->threads + i];
 }
 
 static tri_status make_rings(struct profiler *p, int threads) {
     p->threads = threads;
-    p->n = threads + SPEND_EXTRA;
+    p->n = threads + SPEND_BESIDE;
     p->ring = calloc((size_t)p->n, sizeof *p->ring);
     p->from = calloc((size_t)p->n, sizeof *p->from);
     if (!p->ring || !p->from) return base_no_memory("a profile");
@@ -116,6 +124,14 @@ static tri_status make_rings(struct profiler *p, int threads) {
     return TRI_OK;
 }
 
+static tri_status make(tri_run *run) {
+    if (run->profiler) return TRI_OK;
+    if (!run->own_time.spender)
+        return base_fail(TRI_FAILED, "another run of this process has its threads");
+    struct profiler *p = run->profiler = calloc(1, sizeof *p);
+    return p ? make_rings(p, run->own_time.threads) : base_no_memory("a profile");
+}
+
 static tri_status open_files(tri_run *run, struct profiler *p) {
     const int64_t first = run->profile_first, last = p->last = run->profile_last;
     const int64_t most = run->options.profile_most ? run->options.profile_most : PROFILER_MOST;
@@ -123,37 +139,32 @@ static tri_status open_files(tri_run *run, struct profiler *p) {
     const struct drain_plan plan = {.directory = p->folder, .first = first, .last = last,
                                     .threads = p->threads, .most = most, .from = p->from,
                                     .n = p->n};
-    if (!status) status = drain_open(&plan, &p->drain);
     if (!status) status = items_write(run, p->folder, first, last);
+    if (!status) status = drain_open(&plan, &p->drain);
     return status ? status : drain_start(p->drain);
 }
 
 static void begin(tri_run *run) {
-    struct profiler *p = calloc(1, sizeof *p);
-    tri_status status = p ? TRI_OK : base_no_memory("a profile");
-    run->profiler = p;
-    if (!status && !run->own_time.spender)
-        status = base_fail(TRI_FAILED, "another run of this process has its threads");
-    if (!status) status = make_rings(p, run->own_time.threads);
-    if (!status) status = open_files(run, p);
+    tri_status status = make(run);
+    if (!status && atomic_exchange(&records_already, true))
+        status = base_fail(TRI_FAILED, "another run of this process is being recorded");
+    else if (!status && (status = open_files(run, run->profiler)))
+        atomic_store(&records_already, false);
     if (status) {
         fprintf(stderr, "trireme: no profile is recorded: %s\n", tri_message());
-        profiler_end(run);
+        if (run->profiler) drain_close(run->profiler->drain), run->profiler->drain = NULL;
         return;
     }
-    profiler_expect(run, p->folder, run->profile_first, run->profile_last);
-    p->records = true;
-    set_rings(run, p->ring);
+    profiler_expect(run, run->profiler->folder, run->profile_first, run->profile_last);
+    set_rings(run, run->profiler->ring);
     atomic_store(&spend_records, true);
     own_time_whole(&run->own_time);
 }
 
-/* Threads that read ahead may still put in a span. So the rings stay until the run ends. */
-static void end_records(tri_run *run) {
+void profiler_finish(tri_run *run) {
     struct profiler *p = run->profiler;
     struct drain_seen seen;
-    if (!p->records) return;
-    p->records = false;
+    if (!p || !p->drain) return;
     profiler_stop(run->team);
     drain_stop(p->drain);
     drain_look(p->drain, &seen);
@@ -161,28 +172,26 @@ static void end_records(tri_run *run) {
         fprintf(stderr, "trireme: the profile lacks %lld spans%s%s\n", (long long)seen.lost,
                 seen.error ? ": " : seen.full ? ": --profile-most has been reached" : "",
                 seen.error ? seen.error : "");
+    drain_close(p->drain);
+    p->drain = NULL;
+    atomic_store(&records_already, false);
 }
 
 void profiler_turn(tri_run *run, int64_t step) {
-    struct profiler *p = run->profiler;
-    if (p && p->records && step > p->last) end_records(run);
+    if (run->profiler && run->profiler->drain && step > run->profiler->last) profiler_finish(run);
     if (run->profile_first && step == run->profile_first) {
-        profiler_end(run);
+        profiler_finish(run);
         begin(run);
     }
     for (int i = 0; run->profiler && i < run->own_time.threads; i++)
         run->own_time.spender[i].step = (uint32_t)step;
 }
 
-void profiler_end(tri_run *run) {
+void profiler_free(tri_run *run) {
     struct profiler *p = run->profiler;
-    if (!p) return;
-    end_records(run);
-    if (run->own_time.spender) set_rings(run, NULL);
-    drain_close(p->drain);
-    for (int i = 0; p->ring && i < p->n; i++) free(p->ring[i]);
-    free(p->ring);
-    free(p->from);
+    for (int i = 0; p && p->ring && i < p->n; i++) free(p->ring[i]);
+    if (p) free(p->ring);
+    if (p) free(p->from);
     free(p);
     run->profiler = NULL;
 }

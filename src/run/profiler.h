@@ -11,7 +11,8 @@ struct profiler; /* of a run of one process: its rings and drainer */
 
 #define PROFILER_MOST ((int64_t)1 << 30) /* bytes, unless --profile-most says otherwise */
 
-/* Reads tri_options.profile, and refuses steps that the run does not make. */
+/* Reads tri_options.profile, and refuses steps that the run does not make. Of those that a run that
+ * resumes has done, it says so. */
 tri_status profiler_take(struct tri_run *run);
 /* Prints how large a profile will be, about. */
 void profiler_expect(const struct tri_run *run, const char *folder, int64_t first, int64_t last);
@@ -20,9 +21,10 @@ void profiler_expect(const struct tri_run *run, const char *folder, int64_t firs
 struct team;
 void profiler_stop(struct team *team);
 
-/* A run of one process: between two steps, `step` is the next; and at its end. A failure is
- * printed, and the run goes on. */
+/* A run of one process: between two steps, `step` is the next; after the last; when no thread of it
+ * is left. A failure is printed, and the run goes on. */
 void profiler_turn(struct tri_run *run, int64_t step);
-void profiler_end(struct tri_run *run);
+void profiler_finish(struct tri_run *run);
+void profiler_free(struct tri_run *run);
 
 #endif

@@ -58,7 +58,9 @@ struct tri_run {
     struct own_time own_time; /* of a run of one process */
     struct own_series own_series;
     int64_t profile_first, profile_last; /* steps to record; 0: none */
-    struct profiler *profiler;   /* of a run of one process; null: nothing is recorded */
+    struct profiler *profiler;   /* of a run of one process; null: nothing has been recorded */
+    struct ring *beside[SPEND_BESIDE]; /* of threads beside the team: that read ahead, and last
+                                             * the one that writes checkpoints; null: none */
     struct profile_times *times; /* of kernels; null: they are not timed */
     struct worker *worker; /* null: the run has one process */
     struct evaluation *evaluation;

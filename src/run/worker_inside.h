@@ -104,9 +104,10 @@ struct sha256;
 tri_status worker_add_plan(struct sha256 *h, const tri_run *run);
 
 /* A profile (worker_profile.c). open: the reporter is about to open a step. step: a worker is about
- * to compute its part of one. */
+ * to compute its part of one. end: the reporter, after a step. */
+void worker_profile_end(struct worker *c, uint64_t committed);
 void worker_profile_open(struct worker *c, tri_run *run, uint64_t step);
-void worker_profile_step(struct worker *c);
+void worker_profile_step(struct worker *c, uint64_t step);
 
 /* Crash reports, see executor.h. */
 struct crash_scene;

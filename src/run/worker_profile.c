@@ -26,14 +26,14 @@ static void map_rings(struct worker *c) {
     for (int i = 0; i < crew_rings_each(h); i++) {
         struct ring *ring = (struct ring *)(void *)(at + crew_ring_at(h, c->place, i) - from);
         if (i < c->threads) c->context[i].spender.ring = ring;
-        else spend_extra[i - c->threads] = ring;
+        else c->run->beside[i - c->threads] = ring;
     }
 }
 
-void worker_profile_step(struct worker *c) {
+void worker_profile_step(struct worker *c, uint64_t step) {
     const struct crew_profile *p = &c->head->profile;
     const bool records = atomic_load(&p->state) == PROFILE_RECORDS &&
-                         c->step >= atomic_load(&p->first) && c->step <= atomic_load(&p->last);
+                         step >= atomic_load(&p->first) && step <= atomic_load(&p->last);
     if (records && !c->rings_tried) map_rings(c);
     if (records == spend_is_recorded()) return;
     if (!records) {
@@ -64,10 +64,9 @@ static void list_items(struct worker *c, const tri_run *run) {
     atomic_store(&p->listed, 1);
 }
 
-static void open_profile(struct worker *c, const tri_run *run) {
+/* Waits for the agent's files, and records. */
+static void begin(struct worker *c, const tri_run *run) {
     struct crew_profile *p = &c->head->profile;
-    atomic_store(&p->listed, 0);
-    atomic_store(&p->state, PROFILE_OPENS);
     crew_wait(c->head, opened, c, &c->context[0].shared->heartbeat);
     if (atomic_load(&p->state) != PROFILE_READY) return;
     if (!*p->directory) {
@@ -81,55 +80,66 @@ static void open_profile(struct worker *c, const tri_run *run) {
     atomic_store(&p->state, PROFILE_RECORDS);
 }
 
-/* What this program wants, once. */
-static void ask(struct worker *c, tri_run *run, uint64_t step) {
-    struct crew_profile *p = &c->head->profile;
-    const uint64_t first = (uint64_t)run->profile_first;
+/* False: somebody else asks, or a profile is not over. */
+static bool ask(struct crew_profile *p, uint64_t first, uint64_t last, int64_t most) {
     int none = PROFILE_NONE;
+    if (!atomic_compare_exchange_strong(&p->state, &none, PROFILE_ASKED)) return false;
+    atomic_store(&p->first, first);
+    atomic_store(&p->last, last);
+    atomic_store(&p->most, most);
+    atomic_store(&p->state, PROFILE_WANTED);
+    return true;
+}
+
+/* What this program wants. If another profile is recorded, the rest of it is when that is over. */
+static void ask_own(struct worker *c, tri_run *run, uint64_t step) {
+    const uint64_t first = (uint64_t)run->profile_first, last = (uint64_t)run->profile_last;
+    const int64_t most = run->options.profile_most ? run->options.profile_most : PROFILER_MOST;
+    struct crew_profile *p = &c->head->profile;
     if (!first || step < first) return;
-    run->profile_first = 0;
-    if (step > first && step > (uint64_t)run->profile_last) return; /* a reporter before had it */
-    if (atomic_load(&p->first) == first || atomic_load(&p->state) != PROFILE_NONE) return;
-    atomic_store(&p->first, step);
-    atomic_store(&p->last, (uint64_t)run->profile_last);
-    atomic_store(&p->most, run->options.profile_most ? run->options.profile_most : PROFILER_MOST);
-    atomic_compare_exchange_strong(&p->state, &none, PROFILE_WANTED);
+    /* A reporter before may have had it recorded. */
+    if (step > last || atomic_load(&p->own) >= first) {
+        if (step > last && atomic_load(&p->own) < first)
+            fprintf(stderr, "trireme: steps %lld to %lld are not recorded: another profile was\n",
+                    (long long)first, (long long)last);
+        run->profile_first = 0;
+    } else if (ask(p, step, last, most)) {
+        atomic_store(&p->own, first);
+        run->profile_first = 0;
+    }
 }
 
 /* What another host's reporter has decided. */
 static void follow(struct worker *c, uint64_t step) {
     const struct hosts_opening *o = &c->head->hosts.opening[step % 2];
+    if (worker_is_offered(c, step) && o->profile[0] == step)
+        ask(&c->head->profile, step, o->profile[1], o->profile_most);
+}
+
+void worker_profile_end(struct worker *c, uint64_t committed) {
     struct crew_profile *p = &c->head->profile;
-    if (!worker_is_offered(c, step) || o->profile[0] != step) return;
-    if (atomic_load(&p->state) != PROFILE_NONE) return;
-    atomic_store(&p->first, step);
-    atomic_store(&p->last, o->profile[1]);
-    atomic_store(&p->most, o->profile_most);
-    atomic_store(&p->state, PROFILE_WANTED);
+    int records = PROFILE_RECORDS;
+    if (committed < atomic_load(&p->last)) return;
+    atomic_compare_exchange_strong(&p->state, &records, PROFILE_ENDS);
+    worker_profile_step(c, committed + 1); /* others end when they see the next step */
 }
 
 void worker_profile_open(struct worker *c, tri_run *run, uint64_t step) {
     struct crew_profile *p = &c->head->profile;
-    if (atomic_load(&p->state) == PROFILE_RECORDS && step > atomic_load(&p->last))
-        atomic_store(&p->state, PROFILE_ENDS);
     if (worker_has_hosts(c)) follow(c, step);
-    ask(c, run, step);
-    switch (atomic_load(&p->state)) {
-    case PROFILE_WANTED:
-        if (!atomic_load(&p->first)) {
-            atomic_store(&p->first, step);
-            atomic_fetch_add(&p->last, step - 1);
-        }
-        if (atomic_load(&p->first) <= step) open_profile(c, run);
-        break;
-    case PROFILE_READY: /* the reporter before has died */
-        if (*p->directory) list_items(c, run);
-        atomic_store(&p->state, *p->directory ? PROFILE_RECORDS : PROFILE_ENDS);
-        break;
-    case PROFILE_RECORDS:
-        if (!atomic_load(&p->listed)) list_items(c, run);
-        break;
-    default:
-        break;
+    ask_own(c, run, step);
+    const int state = atomic_load(&p->state);
+    if (state == PROFILE_WANTED && !atomic_load(&p->first)) {
+        atomic_fetch_add(&p->last, step - 1);
+        atomic_store(&p->first, step);
+    }
+    if (state == PROFILE_WANTED && atomic_load(&p->first) <= step) {
+        atomic_store(&p->listed, 0);
+        atomic_store(&p->state, PROFILE_OPENS);
+        begin(c, run);
+    } else if (state == PROFILE_OPENS || state == PROFILE_READY) {
+        begin(c, run); /* the reporter before has died */
+    } else if (state == PROFILE_RECORDS && !atomic_load(&p->listed)) {
+        list_items(c, run);
     }
 }

@@ -301,6 +301,7 @@ static bool work(struct order *o, struct tri_fault *fault) {
     size_t item = SIZE_MAX;
     o->size = machine_lane_size(m, o->task.lane);
     o->alone = !team;
+    spend(SPENT_OPEN); /* the first time it prepares programs */
     if (!take_roles(o) || !fetch(o, me, fault)) return false;
     team_run(team, play, o);
     bool done = true;

@@ -144,7 +144,7 @@ static void take_scalars(const struct worker *c, tri_run *run) {
 
 static void run_step(struct worker *c, tri_run *run) {
     worker_select_executable(c, run, c->step);
-    worker_profile_step(c);
+    worker_profile_step(c, c->step);
     struct machine *m = run->machine;
     struct worker_stage s = {.c = c, .step = {.seed = run->options.seed, .step = (int64_t)c->step}};
     struct tri_fault fault = {0};
@@ -323,6 +323,7 @@ bool worker_step(struct worker *c, tri_run *run, tri_status *status) {
     spend_at(SPENT_OPEN, now);
     if (spend_is_recorded() && worker_opens(c)) spend_around(SPAN_STEP, c->stepped, now);
     c->stepped = now;
+    if (worker_opens(c)) worker_profile_end(c, atomic_load(&h->course.committed));
     atomic_store(&h->course.total, (uint64_t)run->total);
     note_memory(c);
     worker_agree(c, run);

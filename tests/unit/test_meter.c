@@ -112,6 +112,7 @@ static void frames(void **state) {
     meter_turn(m);
     open_series(&s, 3);
     series_close(&s);
+    meter_last(m);
     meter_end(m);
     open_series(&s, 3);
     series_close(&s);
@@ -122,6 +123,7 @@ static void frames(void **state) {
         m = meter_make(root, h, root, false_clock);
         now += MS;
         meter_turn(m);
+        meter_last(m);
         meter_end(m);
         open_series(&s, base ? 4 : 1);
         assert_true(series_read(&s, s.n - 1));
@@ -215,6 +217,7 @@ static int lines_after(int seconds, double waits, double throttled, int ticks, c
         meter_turn(m);
         meter_tell(m, &log);
     }
+    meter_last(m);
     meter_end(m);
     log_close(&log);
     free(h);
@@ -271,6 +274,7 @@ static void failures_are_told(void **state) {
         meter_turn(m);
         meter_tell(m, &log);
     }
+    meter_last(m);
     meter_end(m);
     log_close(&log);
     assert_int_equal(base_read_file(path, &text, &(size_t){0}), TRI_OK);
@@ -287,7 +291,8 @@ static void one_process(void **state) {
     struct series s;
     struct own_series o;
     struct spending spending[2] = {0};
-    const struct own_time own = {.spending = spending, .threads = 2};
+    struct spender spender[2] = {{.tid = gettid()}};
+    const struct own_time own = {.spender = spender, .spending = spending, .threads = 2};
     now = base_now();
     remove(series_path());
     for (int i = 0; i < 2; i++) atomic_store(&spending[i].born, now);
@@ -342,6 +347,7 @@ static double cost(void) {
         meter_turn(m);
     }
     const double took = processor_time() - began;
+    meter_last(m);
     meter_end(m);
     free(h);
     struct series s;
