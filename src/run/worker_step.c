@@ -440,6 +440,7 @@ static void end_by_loop(struct worker *c, tri_run *run) {
 
 bool worker_finish(struct worker *c, tri_run *run) {
     struct crew_head *h = c->head;
+    spend(SPENT_START);
     if (!worker_reports(c)) crew_wait(h, over_or_mine, c, &c->context[0].shared->heartbeat);
     worker_log_changes(c);
     if (atomic_load(&h->course.closed) || !worker_reports(c)) return false;
