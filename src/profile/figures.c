@@ -298,8 +298,13 @@ static tri_status add_host(struct figures *f, const char *path) {
     if (!more) return base_no_memory("the hosts of the run");
     f->host = more;
     const bool own = strlen(folder) > strlen(f->directory);
-    f->host[f->n_hosts++] =
-        (struct figures_host){.folder = folder, .name = own ? strrchr(folder, '/') + 1 : ""};
+    struct text name = {0};
+    text_add(&name, "%s", "");
+    if (own) text_add_escaped(&name, strrchr(folder, '/') + 1);
+    f->host[f->n_hosts++] = (struct figures_host){
+        .folder = folder, .name = name.failed ? NULL : arena_copy(&f->arena, name.data)};
+    text_free(&name);
+    if (!f->host[f->n_hosts - 1].name) return base_no_memory("the hosts of the run");
     return TRI_OK;
 }
 

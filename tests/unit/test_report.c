@@ -431,7 +431,7 @@ static void as_json(void **state) {
 static void hosts(void **state) {
     (void)state;
     struct judged j;
-    const char *const names[] = {"h0", "h1"};
+    const char *const names[] = {"h0", "h1\033\377"};
     mkdir(at("hosts"), 0777);
     for (int i = 0; i < 2; i++) {
         char folder[256];
@@ -446,7 +446,8 @@ static void hosts(void **state) {
     assert_int_equal(j.f.n_hosts, 2);
     assert_int_equal(j.f.n, 4);
     assert_int_equal(place_of(&j, "shared-core"), 0);
-    has(&j, "The core of h1's worker 0 is shared");
+    has(&j, "The core of h1\\x1b\\xff's worker 0 is shared");
+    free(text_of(&j, true));
     done(&j);
 }
 
