@@ -267,11 +267,11 @@ void run_file_about(const struct run_about *a, struct text *out) {
     for (int i = 0; i < a->n_options; i++)
         json_object_set_new(options, a->option[2 * i], text(a->option[2 * i + 1]));
     json_t *j = json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I}", "options", options, "plan", text(a->plan),
-        "grain", text(a->grain), "placement", text(a->placement), "device", text(a->device), "isa",
-        text(a->isa), "checkpoints", text(a->checkpoints), "steps", (json_int_t)a->steps, "lanes",
-        (json_int_t)a->lanes, "batch", (json_int_t)a->batch, "parameters",
-        (json_int_t)a->parameters);
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I}", "options", options, "plan",
+        text(a->plan), "grain", text(a->grain), "placement", text(a->placement), "device",
+        text(a->device), "isa", text(a->isa), "checkpoints", text(a->checkpoints), "steps",
+        (json_int_t)a->steps, "lanes", (json_int_t)a->lanes, "batch", (json_int_t)a->batch,
+        "parameters", (json_int_t)a->parameters, "memory", (json_int_t)a->memory);
     char *said = j ? json_dumps(j, JSON_COMPACT) : NULL;
     text_add(out, "%s", said ? said : "{}");
     free(said);

@@ -6,7 +6,8 @@
  *      "cores":8,"workers":2,"threads":1,"hosts":["h0","h1"],
  *      what the network's process knows (run_file_about): "options":{"--batch":"64"},
  *      "plan":"...","grain":"9a...","placement":"07...","device":"cpu (...)","isa":"avx2",
- *      "checkpoints":"/home/me/ck","steps":1000,"lanes":8,"batch":64,"parameters":44426,"predicted_step":null,
+ *      "checkpoints":"/home/me/ck","steps":1000,"lanes":8,"batch":64,"parameters":44426,
+ *      "memory":132000000,"predicted_step":null,
  *      "entries":[{"host":"h0","pid":71,"process_start":8123,"begin":1700000000.1,"end":null,
  *                  "first":1,"last":400,"exit":null}],
  *      "totals":[{"worker":0,"compute":12.5,"lanes":0.3}],
@@ -71,6 +72,7 @@ struct run_about {
     const char *device, *isa; /* isa: nullable */
     const char *checkpoints;  /* their directory's path, without links; nullable */
     int64_t steps, lanes, batch, parameters;
+    int64_t memory; /* bytes that are planned, of all processes of the host with their programs */
 };
 void run_file_about(const struct run_about *about, struct text *out);
 
@@ -100,7 +102,7 @@ struct run_fault {
 struct run_read {
     const char *version, *title, *plan, *grain, *placement, *device, *isa;
     const char *checkpoints;
-    int64_t cores, workers, threads, steps, lanes, batch, parameters;
+    int64_t cores, workers, threads, steps, lanes, batch, parameters, memory;
     double predicted_step; /* seconds; NaN: none */
     int64_t deaths, stalls, takeovers;
     const char **command, **host;

@@ -101,6 +101,7 @@ static void read_all(struct run_read *r) {
     r->cores = whole(j, "cores"), r->workers = whole(j, "workers");
     r->threads = whole(j, "threads"), r->steps = whole(j, "steps"), r->lanes = whole(j, "lanes");
     r->batch = whole(j, "batch"), r->parameters = whole(j, "parameters");
+    r->memory = whole(j, "memory");
     r->predicted_step = real(j, "predicted_step");
     r->deaths = whole(j, "deaths"), r->stalls = whole(j, "stalls");
     r->takeovers = whole(j, "takeovers");

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "observe/run_file.h"
+#include "machine/budget.h"
 #include "plan/option_rows.h"
+#include "run/evaluate.h"
 
 #define MOST_OPTIONS 256
 
@@ -60,6 +62,7 @@ void run_describe(const tri_run *run, size_t most, struct text *out) {
                               .isa = kind->instructions ? kind->instructions(run->dev) : NULL,
                               .steps = run->total, .lanes = run_lanes(run),
                               .batch = run_batch(run), .parameters = run_parameter_elements(run)};
+    about.memory = (int64_t)budget_verdict(evaluation_machine(run), &run->store, 0).needs;
     about.n_options = list_options(&run->options, &own, option);
     run_file_about(&about, out);
     about.plan = NULL;

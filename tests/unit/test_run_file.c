@@ -41,7 +41,8 @@ static void describe(struct run_file *f) {
     const struct run_about about = {.n_options = 2, .option = options, .plan = "[grain]\n",
                                     .grain = "9a", .placement = "07", .device = "cpu",
                                     .isa = "avx2", .checkpoints = "/ck", .steps = 1000,
-                                    .lanes = 8, .batch = 64, .parameters = 44426};
+                                    .lanes = 8, .batch = 64, .parameters = 44426,
+                                    .memory = 1 << 27};
     struct text t = {0};
     run_file_about(&about, &t);
     run_file_describe(f, t.data);
@@ -74,6 +75,7 @@ static void written(void **state) {
     assert_string_equal(r.plan, "[grain]\n");
     assert_string_equal(r.isa, "avx2");
     assert_int_equal(r.parameters, 44426);
+    assert_int_equal(r.memory, 1 << 27);
     assert_int_equal(r.workers, 3);
     assert_true(isnan(r.predicted_step));
     assert_int_equal(r.n_entries, 1);
