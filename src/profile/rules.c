@@ -14,7 +14,7 @@ const struct thresholds thresholds = {
     .slow_worker = 1.15, .no_core = 0.1, .throttled_periods = 0.05, .stolen = 0.05,
     .crowded = 1, .drift = 0.1, .samples = 0.05, .uneven_lanes = 0.1, .not_worth_it = 1.1,
     .saving = 0.01, .evaluating = 0.1, .callback = 0.05, .auditing = 0.05,
-    .lost_lanes = 0.05, .goodput = 0.98, .memory_limit = 0.95,
+    .lost_lanes = 0.05, .goodput = 0.98, .memory_limit = 0.95, .memory_plan = 0.05,
     .skipped = 0.05, .link = 0.6, .link_waits = 0.1,
     .bubble = 0.03, .bubble_most = 0.15, .uneven_stages = 1.2, .seats = 0.03,
     .slow_split = 0.6, .low_rate = 0.2, .low_roofline = 0.5, .unfused = 0.1,
@@ -214,31 +214,34 @@ static double size_of(const char *text) {
     return size;
 }
 
-/* Pages of the store are in the memory of each worker. */
+/* Of all workers of a host. Pages of the store are in the memory of each. */
+static double memory_of(const struct figures *f, size_t host) {
+    double all = 0, n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->worker[i].host == (int)host) all += f->worker[i].memory, n++;
+    return n > 1 ? all - (n - 1) * f->host[host].store : all;
+}
+
 static bool memory(const struct figures *f, struct finding *found) {
     const double given = size_of(figures_option(f, "memory-limit"));
-    double worst = 0;
-    for (size_t h = 0; h < f->n_hosts; h++) {
-        const struct figures_host *host = &f->host[h];
-        const double limit = given > 0 ? given : host->limit;
-        double all = 0, n = 0;
-        for (size_t i = 0; i < f->n; i++)
-            if (f->worker[i].host == (int)h) all += f->worker[i].memory, n++;
-        if (n > 1) all -= (n - 1) * host->store;
-        const double part = limit > 0 ? all / limit : 0;
-        if (part <= thresholds.memory_limit || part <= worst) continue;
-        worst = part;
-        found->evidence.size = 0;
-        text_add(&found->evidence, "The workers%s%s took up to %.0f MiB, %s of the limit of %.0f "
-                                   "MiB.",
-                 *host->name ? " of " : "", host->name, all / 1048576, SHARE(worst),
-                 limit / 1048576);
-    }
-    if (worst > 0)
-        text_add(&found->remedy, "Use a smaller batch or more lanes, or recompute activations "
-                 "(trireme memory says what would help); or raise the limit.");
     found->cost = NAN;
-    return worst > 0;
+    for (size_t h = 0; h < f->n_hosts && !found->evidence.size; h++) {
+        const struct figures_host *host = &f->host[h];
+        const double limit = given > 0 ? given : host->limit, all = memory_of(f, h);
+        const double plan = (double)host->run.memory;
+        const bool full = limit > 0 && all > thresholds.memory_limit * limit;
+        if (!full && !(plan > 0 && all > (1 + thresholds.memory_plan) * plan)) continue;
+        text_add(&found->evidence, "The workers%s%s took up to %.0f MiB, %s of the %s of %.0f MiB.",
+                 *host->name ? " of " : "", host->name, all / 1048576,
+                 SHARE(all / (full ? limit : plan)), full ? "limit" : "plan",
+                 (full ? limit : plan) / 1048576);
+        text_add(&found->remedy, full ? "Use a smaller batch or more lanes, or recompute "
+                                        "activations (trireme memory says what would help); or "
+                                        "raise the limit."
+                                      : "See what else the program takes: its source, its own "
+                                        "operators and callbacks.");
+    }
+    return found->evidence.size > 0;
 }
 
 /* ---- results ---- */

@@ -44,7 +44,7 @@ extern const struct thresholds {
     double saving, evaluating, callback, auditing; /* shares of the run */
     double lost_lanes; /* share of lanes */
     double goodput;    /* below this share of the run */
-    double memory_limit; /* share of the limit */
+    double memory_limit, memory_plan; /* share of the limit; above the plan by this share */
     double skipped; /* share of updates */
     double link;       /* time of transfers */
     double link_waits; /* waits for hosts */

@@ -60,5 +60,5 @@ int main(int argc, char **argv) {
     if (!o.source) return TRI_FAILED;
     tri_data_concurrent(o.source);
     const tri_callback after = {.step = calling ? after_step : NULL};
-    return tri_train(network(o.batch), &o, TRI_CALLBACKS(after));
+    return (int)tri_train(network(o.batch), &o, TRI_CALLBACKS(after));
 }

@@ -25,6 +25,7 @@ struct world {
     double no_core[WORLD_WORKERS], done[WORLD_WORKERS]; /* done: lanes in a step */
     double lost[WORLD_WORKERS];
     double memory[WORLD_WORKERS];        /* bytes */
+    int planned; /* bytes; 0: not known */
     double throttled_periods, throttled, stolen;
     bool goes_on, damaged;
     const char *title, *options, *command, *hosts, *faults, *entries; /* JSON; entries: after the
@@ -111,9 +112,10 @@ static inline void world_run(const struct world *w, const char *folder, double b
              "{\"format\":1,\"version\":\"" TRI_VERSION "\",\"title\":\"%s\",\"command\":[%s],"
              "\"cores\":%d,\"workers\":%d,\"threads\":%d,\"hosts\":[%s],\"options\":{%s},"
              "\"plan\":\"[grain]\\nmesh none\\n\",\"steps\":1000,\"lanes\":%d,\"batch\":%d,"
+             "\"memory\":%d,"
              "\"entries\":[{\"begin\":%.6f,\"end\":%s}%s],\"faults\":[%s]}",
              w->title, w->command, w->cores, w->workers, w->threads, w->hosts, w->options, w->lanes,
-             w->batch, begin, when, w->entries, w->faults);
+             w->batch, w->planned, begin, when, w->entries, w->faults);
     world_file(folder, "run.json", text);
 }
 

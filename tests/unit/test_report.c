@@ -154,6 +154,8 @@ static void memory(struct world *w, double x) {
     w->options = "\"--memory-limit\":\"100M\"";
 }
 
+static void unplanned(struct world *w, double x) { w->planned = (int)(100e6 / (1 + x)); }
+
 static void skipped(struct world *w, double x) {
     static char lines[256];
     snprintf(lines, sizeof lines, "{\"step\":50,\"steps\":50,\"loss\":1,\"skipped\":1}\n"
@@ -216,6 +218,8 @@ static const struct {
      "log --event death"},
     {"memory", memory, &thresholds.memory_limit, 0.99, 1.02, "97 % of the limit of 100 MiB",
      "trireme memory"},
+    {"memory", unplanned, &thresholds.memory_plan, 0.98, 1.2, "106 % of the plan of",
+     "what else the program takes"},
     {"skipped", skipped, &thresholds.skipped, 0.98, 1.1, "5.5 % of the updates were skipped",
      "smaller learning rate"},
     {"not-finite", not_finite, NULL, 0, 1, "no number in 1 of 2 lines, first at step 1,000",
