@@ -14,8 +14,8 @@ const struct thresholds thresholds = {
     .slow_worker = 1.15, .no_core = 0.1, .throttled_periods = 0.05, .stolen = 0.05,
     .crowded = 1, .drift = 0.1, .samples = 0.05, .uneven_lanes = 0.1, .not_worth_it = 1.1,
     .saving = 0.01, .evaluating = 0.1, .callback = 0.05, .auditing = 0.05,
-    .lost_lanes = 0.05, .goodput = 0.98, .memory_limit = 0.95, .memory_plan = 0.05,
-    .skipped = 0.05, .link = 0.6, .link_waits = 0.1,
+    .lost_lanes = 0.05, .least_lanes = 100, .goodput = 0.98,
+    .memory_limit = 0.95, .memory_plan = 0.05, .skipped = 0.05, .link = 0.6, .link_waits = 0.1,
     .bubble = 0.03, .bubble_most = 0.15, .uneven_stages = 1.2, .seats = 0.03,
     .slow_split = 0.6, .low_rate = 0.2, .low_roofline = 0.5, .unfused = 0.1,
     .small_sums = 0.05, .small_sums_bytes = 65536, .small_lanes = 0.25, .small_operator = 5e-6,
@@ -106,10 +106,17 @@ static void advise_every(const struct figures *f, const char *option, double cos
     else text_add(&found->remedy, "Do it less often (--%s).", option);
 }
 
+/* The state is copied at the end of every run, for its hash. */
+static bool saves(const struct figures *f) {
+    for (size_t i = 0; i < f->n_events; i++)
+        if (!strcmp(f->event[i].name, "checkpoint")) return true;
+    return figures_option(f, "ckpt") != NULL;
+}
+
 static bool saving(const struct figures *f, struct finding *found) {
     const double copies = most_of(f, SPENT_SAVE), waits = most_of(f, SPENT_WAIT_SAVE);
     found->cost = copies + waits;
-    if (found->cost <= thresholds.saving) return false;
+    if (found->cost <= thresholds.saving || !saves(f)) return false;
     text_add(&found->evidence, "Checkpoints take %s of the run: %s to copy the state, %s to wait "
              "until the checkpoint before is written.", SHARE(found->cost), SHARE(copies),
              SHARE(waits));
@@ -369,7 +376,7 @@ const struct rule rules[] = {
      .judge = rule_uneven_stages},
     {.name = "seats", .needs_profile = true, .communicates = true, .judge = rule_seats},
     {.name = "slow-split", .needs_profile = true, .judge = rule_slow_split},
-    {.name = "low-rate", .needs_profile = true, .judge = rule_low_rate},
+    {.name = "low-rate", .needs_profile = true, .judge = rule_low_rate, .effect_of = CAUSES},
     {.name = "unfused", .needs_profile = true, .judge = rule_unfused},
     {.name = "small-sums", .needs_profile = true, .communicates = true, .judge = rule_small_sums},
     {.name = "small-lanes", .needs_profile = true, .communicates = true,

@@ -42,7 +42,8 @@ extern const struct thresholds {
     double samples, uneven_lanes;
     double not_worth_it; /* all workers' compute, in steps */
     double saving, evaluating, callback, auditing; /* shares of the run */
-    double lost_lanes; /* share of lanes */
+    double lost_lanes;  /* share of lanes */
+    double least_lanes; /* of a run: fewer say nothing of workers */
     double goodput;    /* below this share of the run */
     double memory_limit, memory_plan; /* share of the limit; above the plan by this share */
     double skipped; /* share of updates */

@@ -9,6 +9,12 @@
 
 /* ---- slow workers, and why ---- */
 
+static double lanes_of(const struct figures *f) {
+    double lanes = 0;
+    for (size_t i = 0; i < f->n; i++) lanes += f->worker[i].lanes;
+    return lanes;
+}
+
 static double median_lane(const struct figures *f) {
     double usual = 0;
     for (size_t i = 0; i < f->n; i++) { /* the lane than which half of them are shorter */
@@ -42,7 +48,7 @@ bool rule_slow_worker(const struct figures *f, struct finding *found) {
     const struct figures_worker *worst = NULL;
     size_t slow = 0;
     double others = 0;
-    if (f->divided) return false;
+    if (f->divided || lanes_of(f) < thresholds.least_lanes) return false;
     for (size_t i = 0; i < f->n && usual > 0; i++) {
         const struct figures_worker *w = &f->worker[i];
         if (w->lane <= thresholds.slow_worker * usual) {
@@ -292,14 +298,14 @@ bool rule_not_worth_it(const struct figures *f, struct finding *found) {
 }
 
 bool rule_lost_lanes(const struct figures *f, struct finding *found) {
-    double lanes = 0, lost = 0;
+    const double lanes = lanes_of(f);
+    double lost = 0;
     const struct figures_worker *worst = f->worker;
     for (size_t i = 0; i < f->n; i++) {
-        lanes += f->worker[i].lanes;
         lost += f->worker[i].lost;
         if (f->worker[i].lost > worst->lost) worst = &f->worker[i];
     }
-    if (!(lanes > 0) || lost <= thresholds.lost_lanes * lanes) return false;
+    if (lanes < thresholds.least_lanes || lost <= thresholds.lost_lanes * lanes) return false;
     text_add(&found->evidence, "%s of %s lanes were computed twice, as a worker that had begun "
              "them was late: most of them, %s, of %s.", NUMBER(lost), NUMBER(lanes),
              NUMBER(worst->lost), worst->name);

