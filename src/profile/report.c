@@ -192,10 +192,12 @@ static int busy_with(const struct figures *f) {
     return busy;
 }
 
+static bool has_several(const struct figures *f) { return f->n > 1 || f->run->workers > 1; }
+
 static void add_waits(const struct figures *f, struct text *out) {
     const double all = figures_group(f->spent, SPENT_WAITS);
     int most = SPENT_WAIT_SAMPLES;
-    text_add(out, " and wait%s for %s", f->n > 1 ? "" : "s", SHARE(all));
+    text_add(out, " and wait%s for %s", has_several(f) ? "" : "s", SHARE(all));
     if (all < 0.01 || f->old || add_waited_for(f, out)) return;
     for (int k = SPENT_WAIT_SAMPLES; k < SPENTS; k++)
         if (f->spent[k] > f->spent[most]) most = k;
@@ -228,13 +230,13 @@ void report_sentence(const struct report *r, struct text *out) {
         text_add(out, "The run has done no step whose time is known.");
         return;
     }
-    const bool communicates = add_communication(r, out);
+    const bool communicates = add_communication(r, out), several = has_several(f);
     const double computes = figures_group(f->spent, SPENT_COMPUTES) + f->spent[SPENT_UPDATE];
     text_add(out, "A step takes %s", TIME(f->step));
     if (f->n)
-        text_add(out, "; %s for %s of it", f->n > 1 ? "workers compute" : "the process computes",
+        text_add(out, "; %s for %s of it", several ? "workers compute" : "the process computes",
                  SHARE(computes));
-    if (f->n > 1 || figures_group(f->spent, SPENT_WAITS) >= 0.01) add_waits(f, out);
+    if (several || figures_group(f->spent, SPENT_WAITS) >= 0.01) add_waits(f, out);
     if (f->spent[SPENT_SUM] >= 0.01 && !communicates && f->n)
         text_add(out, "; sums of gradients take %s", SHARE(f->spent[SPENT_SUM]));
     if (f->spent[SPENT_READ] >= 0.01)

@@ -7,7 +7,7 @@ here=$(realpath "$(dirname "$0")")
 . "$here/cases.sh"
 . "$here/expect.sh"
 
-"$program" train lenet5 --steps 12 --lanes 2 -n 2 --quiet --out two >/dev/null || exit 1
+"$program" train lenet5 --steps 40 --lanes 2 -n 2 --quiet --out two >/dev/null || exit 1
 "$program" train mlp:hidden=8 --steps 20 --batch 8 --quiet --out one >/dev/null || exit 1
 
 expect 'workers' 0 'out:A step takes ' report two
@@ -22,9 +22,10 @@ agrees() { # the figures are those of the run's files, and shares add up
 import json, sys
 report, run = json.load(sys.stdin), json.load(open("two/run.json"))
 entry = run["entries"][0]
-assert report["last"] == entry["last"] == 12 and report["title"] == "lenet5", report
-assert -1e-3 < report["seconds"] - (entry["end"] - entry["begin"]) < 0.1, report
-assert len(report["workers"]) == 2 and 24 <= sum(w["lanes"] for w in report["workers"]), report
+assert report["last"] == entry["last"] == 40 and report["title"] == "lenet5", report
+assert -1e-3 < report["seconds"] - (entry["end"] - entry["begin"]) < 0.1, (report, entry)
+# On a busy machine, one of them may never get to work.
+assert len(report["workers"]) <= 2 and 80 <= sum(w["lanes"] for w in report["workers"]), report
 for worker in report["workers"]:
     assert abs(sum(worker["shares"].values()) - 1) < 0.01, worker
 rules = {f["rule"] for f in report["findings"]} | {*report["silent"], *report["without_profile"]}
