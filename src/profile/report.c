@@ -103,8 +103,6 @@ static bool is_note(const struct finding *x) { return x->cost < thresholds.note;
 
 /* ---- the sentence on the whole ---- */
 
-#define COMMUNICATES_LEAST 0.1
-
 static const enum spent communication[] = {SPENT_SUM,       SPENT_WAIT_LANES, SPENT_WAIT_SUMS,
                                            SPENT_WAIT_LEGS, SPENT_WAIT_SEATS, SPENT_WAIT_HOSTS};
 
@@ -132,15 +130,19 @@ static void add_part(struct text *out, bool *first, const char *what, double sha
     *first = false;
 }
 
+static double communication_of(const struct figures *f) {
+    double all = moves_of(f);
+    for (size_t i = 0; i < COUNT(communication); i++) all += f->spent[communication[i]];
+    return all;
+}
+
 /* "Communication is 28 % of a step: waits for lanes 18 %, sums 7 %, moves 3 %." */
 static bool add_communication(const struct report *r, struct text *out) {
     const struct figures *f = r->f;
-    const double moves = moves_of(f);
-    double all = moves;
+    const double moves = moves_of(f), all = communication_of(f);
     bool first = true;
-    for (size_t i = 0; i < COUNT(communication); i++) all += f->spent[communication[i]];
     const struct finding *worst = r->n && !is_note(&r->finding[0]) ? &r->finding[0] : NULL;
-    if (f->n < 2 || all < COMMUNICATES_LEAST || (worst && !worst->rule->communicates)) return false;
+    if (f->n < 2 || all <= thresholds.communicates || (worst && !worst->rule->communicates)) return false;
     text_add(out, "Communication is %s of a step: ", SHARE(all));
     for (size_t i = 1; i < COUNT(communication); i++) {
         char name[64];
@@ -395,7 +397,8 @@ void report_json(const struct report *r, struct text *out) {
     report_sentence(r, &sentence);
     for (size_t i = 0; i < r->n; i++) json_array_append_new(findings, json_finding(r, i));
     json_t *all = json_pack(
-        "{s:o,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence", text_or_null(&sentence),
+        "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
+        text_or_null(&sentence), "communication", f->n > 1 ? communication_of(f) : 0,
         "title", f->run->title, "last", (json_int_t)f->last, "step", number_or_null(f->step),
         "seconds", number_or_null(f->wall), "goodput",
         number_or_null(f->wall > 0 ? f->useful / f->wall : NAN), "shares", json_shares(f->spent),

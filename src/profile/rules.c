@@ -10,7 +10,7 @@
 #include "observe/progress.h"
 
 const struct thresholds thresholds = {
-    .note = 0.005, .unexplained = 0.02, .useful = 1.5,
+    .note = 0.005, .unexplained = 0.02, .communicates = 0.1, .useful = 1.5,
     .slow_worker = 1.15, .no_core = 0.1, .throttled_periods = 0.05, .stolen = 0.05,
     .crowded = 1, .drift = 0.1, .samples = 0.05, .uneven_lanes = 0.1, .not_worth_it = 1.1,
     .saving = 0.01, .evaluating = 0.1, .callback = 0.05, .auditing = 0.05,

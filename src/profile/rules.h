@@ -34,6 +34,7 @@ extern const struct rule rules[];
 extern const struct thresholds {
     double note;        /* a finding that costs less is a note */
     double unexplained; /* time that is printed */
+    double communicates; /* communication with which the report may begin */
     double useful;      /* a step is useful up to so many times the running median */
     double slow_worker; /* time of a lane, in medians of all workers */
     double no_core, throttled_periods, stolen; /* shares of time and of periods */

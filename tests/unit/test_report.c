@@ -434,6 +434,7 @@ static void as_json(void **state) {
     assert_true(fabs(real(json_array_get(findings, 0), "cost") - 0.3) < 1e-4);
     assert_true(fabs(real(all, "step") - 0.005) < 1e-6);
     assert_true(fabs(real(all, "goodput") - 1) < 0.01);
+    assert_true(fabs(real(all, "communication") - 0.13) < 1e-4); /* waits for lanes, and sums */
     assert_int_equal(json_array_size(json_object_get(all, "workers")), 2);
     assert_int_equal(json_array_size(json_object_get(all, "without_profile")), 8);
     json_decref(all);
