@@ -165,10 +165,13 @@ struct folders {
 static int is_shown(const struct dirent *e) { return *e->d_name != '.'; }
 
 /* "10" or "10.1" */
-static int is_profile(const struct dirent *e) {
-    int n = 0;
-    return sscanf(e->d_name, "%*[0-9.]%n", &n) == 0 && n && !e->d_name[n];
+static bool is_name(const char *name) {
+    static const char digits[] = "0123456789";
+    const size_t n = strspn(name, digits), more = name[n] == '.' ? strspn(name + n + 1, digits) : 0;
+    return n && !name[n + (more ? more + 1 : 0)];
 }
+
+static int is_profile(const struct dirent *e) { return is_name(e->d_name); }
 
 static int is_span_file(const struct dirent *e) {
     int n = 0;
@@ -274,6 +277,9 @@ static tri_status read_hosts(struct profile *p, const struct folders *f) {
 tri_status profile_read(const char *directory, const char *name, struct profile *p) {
     struct folders f = {0};
     *p = (struct profile){0};
+    if (name && !is_name(name))
+        return base_fail(TRI_USAGE, "\"%s\" is no name of a profile; that is the number of its "
+                                    "first step, as 10, or 10.1", name);
     tri_status status = find_hosts(p, directory, &f);
     if (status == TRI_USAGE && name)
         status = base_fail(TRI_USAGE, "%s: it has no profile %s", directory, name);

@@ -168,6 +168,17 @@ static void mistakes(void **state) {
     assert_int_equal(profile_read(directory, "11", &p), TRI_USAGE);
     assert_message("it has no profile 11");
     profile_free(&p);
+    static const char *const wrong[] = {"", ".", "..", "10.", ".1", "10.1.1", "10/../10", "x"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_int_equal(profile_read(directory, wrong[i], &p), TRI_USAGE);
+        assert_message("is no name of a profile");
+        profile_free(&p);
+    }
+    assert_int_equal(mkdir(at("profile/99."), 0777), 0);
+    made_profile("", threads, COUNT(threads), spans, items, NULL);
+    assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
+    assert_string_equal(p.name, "10.1");
+    profile_free(&p);
 }
 
 /* ---- the trace ---- */
