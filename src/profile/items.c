@@ -2,6 +2,7 @@
 #include "profile/items.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,12 @@ static int64_t integer_of(const json_t *j, const char *key, int64_t missing) {
     return number > -1e18 && number < 1e18 ? (int64_t)number : missing;
 }
 
+/* A number of a thing, as a stage; -1: none, or one that cannot be. */
+static int64_t place_of(const json_t *j, const char *key) {
+    const int64_t place = integer_of(j, key, -1);
+    return place >= 0 && place <= INT_MAX ? place : -1;
+}
+
 /* "f32[8,3] f32[3,4]" */
 static const char *list_of(struct profile *p, const json_t *j, const char *key) {
     struct text t = {0};
@@ -71,9 +78,9 @@ static void read_item(struct profile *p, const json_t *j, struct profile_item *i
         .name = text_of(p, j, "name"), .scope = text_of(p, j, "scope"),
         .phase = text_of(p, j, "phase"), .in = list_of(p, j, "in"), .out = list_of(p, j, "out"),
         .move = json_is_string(json_object_get(j, "move")) ? text_of(p, j, "move") : NULL,
-        .size = integer_of(j, "size", -1), .stage = integer_of(j, "stage", -1),
-        .leg = integer_of(j, "leg", -1), .seat = integer_of(j, "seat", -1),
-        .bucket = integer_of(j, "bucket", -1), .live = integer_of(j, "live", -1),
+        .size = place_of(j, "size"), .stage = place_of(j, "stage"),
+        .leg = place_of(j, "leg"), .seat = place_of(j, "seat"),
+        .bucket = place_of(j, "bucket"), .live = integer_of(j, "live", -1),
         .flops = number_of(j, "flops"), .bytes = number_of(j, "bytes"),
         .moved = number_of(j, "moved"), .backward = json_is_true(json_object_get(j, "backward"))};
     p->damaged += !*item->operator;

@@ -32,7 +32,8 @@
 
 #define PROFILE_VERSION 1 /* of items.jsonl */
 
-/* Texts are "" and numbers -1 where they are not known, flops and bytes 0. */
+/* Texts are "" and numbers -1 where they are not known, flops and bytes 0. size to bucket: at most
+ * INT_MAX. */
 struct profile_item {
     const char *operator, *unit, *name, *scope, *phase, *in, *out; /* in: "f32[8,3] f32[3,4]" */
     const char *move; /* why it moves something; null: it does not */

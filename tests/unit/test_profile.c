@@ -146,11 +146,15 @@ static void damaged_items(void **state) {
     (void)state;
     struct profile p;
     made_profile("", threads, COUNT(threads), spans,
-                 "{\"operator\":\"a\"}\nno item\n{\"operator\":\"b\"}\n[]\n", NULL);
+                 "{\"operator\":\"a\",\"stage\":-4294967290,\"leg\":2147483648,\"seat\":1e15,"
+                 "\"bucket\":2147483647}\nno item\n{\"operator\":\"b\"}\n[]\n", NULL);
     assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
     assert_int_equal(p.host[0].n_items, 4);
     assert_int_equal(p.damaged, 2);
-    assert_string_equal(p.host[0].item[2].name, "b");
+    const struct profile_item *item = p.host[0].item;
+    assert_true(item->stage == -1 && item->leg == -1 && item->seat == -1);
+    assert_int_equal(item->bucket, 2147483647);
+    assert_string_equal(item[2].name, "b");
     assert_int_equal(p.thread[0].span[4].item, 2);
     profile_free(&p);
 }
