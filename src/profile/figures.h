@@ -104,6 +104,11 @@ void figures_free(struct figures *f);
 
 /* The value of an option of the run, as "lanes", also of the agent; null: not given. */
 const char *figures_option(const struct figures *f, const char *name);
+struct figures_interval {
+    double begin, end;
+};
+/* The time that is in any of them. Sorts them. */
+double figures_union(struct figures_interval *all, size_t n);
 /* The share of a group of kinds. */
 double figures_group(const double spent[SPENTS], enum spent_group group);
 

@@ -122,19 +122,15 @@ static void sum_frames(struct figures *f) {
 
 /* ---- faults ---- */
 
-struct interval {
-    double begin, end;
-};
-
 static int by_begin(const void *a, const void *b) {
-    const double x = ((const struct interval *)a)->begin, y = ((const struct interval *)b)->begin;
+    const double x = ((const struct figures_interval *)a)->begin,
+                 y = ((const struct figures_interval *)b)->begin;
     return (x > y) - (x < y);
 }
 
-/* Seconds that are in any of them. */
-static double length_of(struct interval *all, size_t n) {
+double figures_union(struct figures_interval *all, size_t n) {
     double sum = 0, end = -INFINITY;
-    qsort(all, n, sizeof *all, by_begin);
+    if (n) qsort(all, n, sizeof *all, by_begin);
     for (size_t i = 0; i < n; i++) {
         sum += fmax(0, all[i].end - fmax(end, all[i].begin));
         end = fmax(end, all[i].end);
@@ -142,7 +138,7 @@ static double length_of(struct interval *all, size_t n) {
     return sum;
 }
 
-static size_t add_faults(const struct figures *f, bool stalls, struct interval *to) {
+static size_t add_faults(const struct figures *f, bool stalls, struct figures_interval *to) {
     size_t n = 0;
     for (size_t h = 0; h < f->n_hosts; h++) {
         const struct run_read *r = &f->host[h].run;
@@ -150,14 +146,14 @@ static size_t add_faults(const struct figures *f, bool stalls, struct interval *
             const struct run_fault *x = &r->fault[i];
             const bool stall = !strcmp(x->kind, "stall");
             if (!(x->cost > 0) || !(x->time > 0) || stall > stalls) continue;
-            to[n++] = stall ? (struct interval){x->time - x->cost, x->time}
-                            : (struct interval){x->time, x->time + x->cost};
+            to[n++] = stall ? (struct figures_interval){x->time - x->cost, x->time}
+                            : (struct figures_interval){x->time, x->time + x->cost};
         }
     }
     for (size_t i = 0; i < f->n_events && !f->has_run; i++) {
         const struct figures_event *e = &f->event[i];
         if (!strcmp(e->name, "death") && e->cost > 0)
-            to[n++] = (struct interval){e->time, e->time + e->cost};
+            to[n++] = (struct figures_interval){e->time, e->time + e->cost};
     }
     return n;
 }
@@ -166,10 +162,10 @@ static size_t add_faults(const struct figures *f, bool stalls, struct interval *
 static void find_faults(struct figures *f) {
     size_t most = f->n_events + 1;
     for (size_t h = 0; h < f->n_hosts; h++) most += f->host[h].run.n_faults;
-    struct interval *all = malloc(most * sizeof *all);
+    struct figures_interval *all = malloc(most * sizeof *all);
     if (!all) return;
-    const double deaths = length_of(all, add_faults(f, false, all));
-    const double both = length_of(all, add_faults(f, true, all));
+    const double deaths = figures_union(all, add_faults(f, false, all));
+    const double both = figures_union(all, add_faults(f, true, all));
     free(all);
     f->lost[LOSS_DEATHS] = fmin(deaths, f->lost[LOSS_SLOW]);
     f->lost[LOSS_SLOW] -= f->lost[LOSS_DEATHS];

@@ -168,6 +168,39 @@ static const struct {
      0, 0, NULL, NULL},
 };
 
+static const struct rule *rule_named(const char *name) {
+    const struct rule *r = rules;
+    while (r->name && strcmp(r->name, name)) r++;
+    assert_non_null(r->name);
+    return r;
+}
+
+/* Transfers of several threads at once count once. */
+static void busy_link(void **state) {
+    static const int ends[] = {1590, 1650};
+    static const char items[] = "{\"operator\":\"transfer\",\"bytes\":1e6}\n";
+    const struct run_read run = {.n_hosts = 2};
+    for (int i = 0; i < 2; i++) {
+        const struct made_span spans[] = {
+            MADE(0, SPAN_STEP, 1000, 2000, -1, 10, -1, SPAN_NOBODY, 0),
+            MADE(0, SPAN_TRANSFER, 1000, 1500, 0, 10, -1, SPAN_NOBODY, 1),
+            MADE(1, SPAN_TRANSFER, 1100, ends[i], 0, 10, -1, SPAN_NOBODY, 1),
+            MADE(1, SPAN_TRANSFER, 1000, 2000, 0, 10, -1, SPAN_NOBODY, 0), {.thread = -1}};
+        struct profile p;
+        struct finding found = {0};
+        made_profile("", threads, COUNT(threads), spans, items, NULL);
+        assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
+        const struct figures f = {.profile = &p, .run = &run, .step = 1e-6, .n_hosts = 2};
+        assert_int_equal(rule_named("link")->judge(&f, &found), i);
+        if (i) assert_non_null(strstr(found.evidence.data, "busy for 65 % of a step: it sends 2.0 "
+                                                           "MB in 650 ns."));
+        text_free(&found.evidence);
+        text_free(&found.remedy);
+        profile_free(&p);
+        remove_profiles(state);
+    }
+}
+
 /* A bubble is an effect of uneven stages if these are enough to explain it. */
 static void bubbles_of_uneven_stages(void **state) {
     static const struct part even[] = {{2, SPENT_WAIT_LEGS, -1, 1, 300000},
@@ -355,7 +388,7 @@ static void against(void **state) {
 #define TEST(name) cmocka_unit_test_teardown(name, remove_profiles)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean),
+    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(busy_link),
                                        TEST(bubbles_of_uneven_stages), TEST(path),
                                        TEST(path_in_a_circle), TEST(against)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
