@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "profile/tables.h"
+#include "profile/study.h"
 #include "profile/trace.h"
 
 /* With several hosts, DIR/profile may be missing, too. */
@@ -22,8 +22,9 @@ static tri_status make_folder(const struct profile *p) {
     return TRI_OK;
 }
 
-tri_status profile_derive(const struct profile *p) {
+tri_status profile_derive(struct profile *p) {
     tri_status status = make_folder(p);
+    if (!status) status = study_make(p);
     if (!status) status = trace_write(p, p->folder);
     return status ? status : tables_write(p, p->folder);
 }

@@ -6,6 +6,6 @@
 #include "profile/read.h"
 
 /* Writes them to p->folder, which may be missing. */
-tri_status profile_derive(const struct profile *p);
+tri_status profile_derive(struct profile *p);
 
 #endif

@@ -18,6 +18,7 @@ static bool add_worker(const struct profile *p, int host, int place, struct stud
 }
 
 tri_status study_make(struct profile *p) {
+    if (p->study) return TRI_OK;
     const size_t items = (tables_number(p, p->n_hosts, 0) + 1) * sizeof(struct tables_item);
     struct study *s = arena_alloc(&p->arena, sizeof *s + items);
     struct tables_item *of = tables_items(p);

@@ -15,7 +15,7 @@ struct study {
     struct path path;
 };
 
-/* What is found becomes p->study, and goes with p. */
+/* What is found becomes p->study, unless there is one, and goes with p. */
 tri_status study_make(struct profile *p);
 
 /* What part of a step an item takes: of the critical path, or if there is none, of all threads'

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "observe/series.h"
+#include "profile/study.h"
 
 /* ---- items ---- */
 
@@ -338,14 +339,12 @@ tri_status tables_write(const struct profile *p, const char *folder) {
         tri_status (*write)(const struct profile *p, const struct tables_item *of, struct out *o);
     } tables[] = {{"ops.csv", write_ops}, {"steps.csv", write_steps}, {"comm.csv", comm_write},
                   {"memory.csv", write_memory}};
-    struct tables_item *of = tables_items(p);
     struct out *o = malloc(sizeof *o);
-    tri_status status = of && o ? TRI_OK : base_no_memory("the tables of the profile");
+    tri_status status = o ? TRI_OK : base_no_memory("the tables of the profile");
     for (size_t i = 0; i < COUNT(tables) && !status; i++) {
         status = out_open(o, folder, tables[i].name);
-        if (!status) status = out_close(o, tables[i].write(p, of, o));
+        if (!status) status = out_close(o, tables[i].write(p, p->study->item, o));
     }
-    free(of);
     free(o);
     return status;
 }

@@ -22,6 +22,7 @@
 #include "profile/out.h"
 #include "profile/read.h"
 
+/* With its study. */
 tri_status tables_write(const struct profile *p, const char *folder);
 
 /* What the computing threads of a worker spent their time on: h->n_steps * SPENTS times in

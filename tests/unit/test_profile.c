@@ -13,7 +13,7 @@
 #include "machine/rate.h"
 #include "observe/series.h"
 #include "profile/derive.h"
-#include "profile/tables.h"
+#include "profile/study.h"
 #include "profile/trace.h"
 #include "unit/scratch.h"
 #include "unit/profile_made.h"
@@ -365,6 +365,7 @@ static void tables(void **state) {
     struct profile p;
     open_made(&p);
     make_series(&p);
+    assert_int_equal(study_make(&p), TRI_OK);
     assert_int_equal(tables_write(&p, p.folder), TRI_OK);
     profile_free(&p);
     check_table(
