@@ -82,7 +82,7 @@ struct figures {
     struct figures_frame *frame; /* of the first host */
     size_t n_frames, room_frames;
     int64_t last;     /* the last step done */
-    int64_t recent;   /* the first step of the recent part */
+    int64_t recent;   /* the first step of the recent part; 0: not known */
     double step;      /* seconds, median of the recent part; 0: not known */
     double tenth[FIGURES_TENTHS]; /* the same of each tenth of the run's time; 0: too few */
     int best;         /* the tenth in which steps take shortest */

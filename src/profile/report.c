@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/columns.h"
-#include "profile/study.h"
+#include "profile/rules_items.h"
 
 /* ---- findings in their order ---- */
 
@@ -39,8 +39,8 @@ static int cause_of(const struct report *r, size_t i) {
     return -1;
 }
 
-/* What is not known comes last. */
-static double weight(const struct finding *x) { return isnan(x->cost) ? -1 : x->cost; }
+/* What is not known comes directly before the notes. */
+static double weight(const struct finding *x) { return isnan(x->cost) ? thresholds.note : x->cost; }
 
 /* With all that it explains. */
 static double weight_of(const struct report *r, const int *cause, size_t i, int depth) {
@@ -108,20 +108,11 @@ static const enum spent communication[] = {SPENT_SUM,       SPENT_WAIT_LANES, SP
 
 /* The share of a step in which threads move tensors between seats, by the profile. */
 static double moves_of(const struct figures *f) {
-    const struct profile *p = f->profile;
-    struct tables_item *items = p ? tables_items(p) : NULL;
-    double ns = 0, all = 0;
-    for (int h = 0; items && h < p->n_hosts; h++) {
-        const struct profile_host *host = &p->host[h];
-        for (int i = 0; i < host->n_items; i++)
-            if (tables_comm_of(&host->item[i]) == COMM_MOVE)
-                ns += (double)items[tables_number(p, h, i)].ns;
-        for (int k = 0; k < p->n_threads && host->n_steps; k++)
-            if (p->thread[k].host == h && p->thread[k].what == SPAN_COMPUTES)
-                all += (double)(host->step[host->n_steps - 1].next - host->step[0].begin);
-    }
-    free(items);
-    return all > 0 ? ns / all : 0;
+    double ns = 0;
+    if (!f->profile || !(f->profile->study->all > 0)) return 0;
+    for (struct each e = EACH_ITEM(f->profile); each_item(&e);)
+        if (e.comm == COMM_MOVE) ns += e.ns;
+    return ns / f->profile->study->all;
 }
 
 static void add_part(struct text *out, bool *first, const char *what, double share) {
@@ -155,9 +146,9 @@ static bool add_communication(const struct report *r, struct text *out) {
     return true;
 }
 
-/* For whom threads wait most, by the profile: "worker 1". */
+/* For whom threads wait most, by a profile of the recent part of the run: "worker 1". */
 static bool add_waited_for(const struct figures *f, struct text *out) {
-    const struct profile *p = f->profile;
+    const struct profile *p = f->profile && f->profile->first >= f->recent ? f->profile : NULL;
     double most = 0, all = 0;
     int host = 0, place = 0;
     double by[REPORT_MOST * 4] = {0};
@@ -318,19 +309,26 @@ static void add_names(const struct report *r, const char *before, bool profile, 
 
 void report_text(const struct report *r, struct text *out) {
     struct text head = {0};
+    const struct profile *p = r->f->profile;
     int number = 0;
     bool notes = false;
     report_sentence(r, &head);
     add_state(r->f, &head);
     wrap(out, 0, &head);
     text_free(&head);
-    if (r->f->profile && r->f->profile->study->path.all) {
-        text_add(&head, "The critical path of a step: ");
-        path_tell(&r->f->profile->study->path, &head);
+    if (p && p->first > 0) {
+        text_add(&head, "The profile is of step%s %lld", p->last > p->first ? "s" : "",
+                 (long long)p->first);
+        if (p->last > p->first) text_add(&head, " to %lld", (long long)p->last);
         text_add(&head, ".");
-        wrap(out, 0, &head);
-        text_free(&head);
     }
+    if (p && p->study->path.all) {
+        text_add(&head, "%sThe critical path of a step: ", head.size ? " " : "");
+        path_tell(&p->study->path, &head);
+        text_add(&head, ".");
+    }
+    wrap(out, 0, &head);
+    text_free(&head);
     for (size_t i = 0; i < r->n; i++) {
         const bool note = !r->depth[i] && is_note(&r->finding[i]);
         if (note && !notes) text_add(out, "\nNotes, as they cost less than %s:\n",

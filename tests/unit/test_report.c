@@ -314,6 +314,11 @@ static void few_lanes(struct world *w) {
     w->frames = w->late = 12;
 }
 
+static void note_beside_unknown(struct world *w) {
+    not_finite(w, 1);
+    memory(w, 0.97);
+}
+
 static void waits_for_nobody(struct world *w) { wait_for_all(w, SPENT_UNKNOWN, 0.15); }
 
 static const struct {
@@ -333,6 +338,8 @@ static const struct {
     {"but a second one is", two_starts, "goodput ", "It has 2 starts, 0 deaths"},
     {"without checkpoints", copies_at_the_end, "", ""},
     {"few lanes", few_lanes, "", ""},
+    {"what is not known is no note", note_beside_unknown, "memory not-finite ",
+     "Notes, as they cost less than 0.5 %: 2. not-finite, 0.1 % of the run"},
     {"unexplained time", waits_for_nobody, "", "Unexplained is 15 % of a step"},
 };
 

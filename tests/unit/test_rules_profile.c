@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "profile/against.h"
-#include "profile/rules.h"
+#include "profile/report.h"
 #include "unit/scratch.h"
 #include "unit/profile_made.h"
 
@@ -281,6 +281,37 @@ static void clean(void **state) {
         }
 }
 
+/* The report says of which steps the profile is, and asks it for whom workers wait only if these
+ * are in the recent part of the run. */
+static void told(void **state) {
+    (void)state;
+    static const struct part parts[] = {{1, SPENT_COMPUTE, 0, 40, 20000},
+                                        {0, SPENT_WAIT_LANES, -1, 1, 800000}, END};
+    const struct run_read run = {.title = "", .version = "", .plan = ""};
+    struct figures_worker worker[] = {{.name = "worker 0"}, {.name = "worker 1"}};
+    struct figures_host host = {.name = ""};
+    struct profile p;
+    make_study(&p, "", parts, 0, sums);
+    for (struct span *s = p.thread[0].span; s < p.thread[0].span + p.thread[0].n; s++)
+        if (s->kind == SPENT_WAIT_LANES) s->whom = 2; /* worker 1 */
+    for (int recent = 10; recent <= 11; recent++) {
+        const struct figures f = {.profile = &p, .run = &run, .directory = "run", .step = 1e-3,
+                                  .worker = worker, .n = 2, .host = &host, .n_hosts = 1,
+                                  .threads = 1, .skipped = NAN, .recent = recent,
+                                  .spent = {[SPENT_WAIT_SUMS] = 0.2}};
+        struct report r;
+        struct text text = {0};
+        report_make(&f, &r);
+        report_text(&r, &text);
+        assert_non_null(strstr(text.data, "The profile is of steps 10 to 11."));
+        assert_non_null(strstr(text.data, recent > 10 ? "most of that for sums"
+                                                      : "most of that for worker 1"));
+        text_free(&text);
+        report_free(&r);
+    }
+    profile_free(&p);
+}
+
 /* ---- the critical path ---- */
 
 /* Worker 1 waits for samples, then computes a lane that worker 0 waits for. */
@@ -388,7 +419,7 @@ static void against(void **state) {
 #define TEST(name) cmocka_unit_test_teardown(name, remove_profiles)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(busy_link),
+    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(busy_link), TEST(told),
                                        TEST(bubbles_of_uneven_stages), TEST(path),
                                        TEST(path_in_a_circle), TEST(against)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
