@@ -133,7 +133,8 @@ static bool add_communication(const struct report *r, struct text *out) {
     const double moves = moves_of(f), all = communication_of(f);
     bool first = true;
     const struct finding *worst = r->n && !is_note(&r->finding[0]) ? &r->finding[0] : NULL;
-    if (f->n < 2 || all <= thresholds.communicates || (worst && !worst->rule->communicates)) return false;
+    if (f->n < 2 || all <= thresholds.communicates) return false;
+    if (worst && !worst->rule->communicates) return false;
     text_add(out, "Communication is %s of a step: ", SHARE(all));
     for (size_t i = 1; i < COUNT(communication); i++) {
         char name[64];
