@@ -69,17 +69,24 @@ static bool samples(const struct figures *f, struct finding *found) {
     const double waits = f->spent[SPENT_WAIT_SAMPLES], reads = f->spent[SPENT_READ];
     const char *given = figures_option(f, "data-threads");
     const double workers = fmax((double)f->n, 1);
-    double threads = given ? atof(given) : 1, read = time_to_read(f->profile);
-    if (f->old || waits + reads <= thresholds.samples || waits <= reads * 0.1) return false;
+    const double now = given && strcmp(given, "auto") ? atof(given) : 1;
+    double read = time_to_read(f->profile);
+    const bool waiting = waits > thresholds.samples;
+    if (f->old || (!waiting && reads <= thresholds.samples)) return false;
     /* threads that read ahead are busy all the time if others wait for them */
-    if (!(read > 0)) read = f->step * workers * (threads + reads * f->threads);
+    if (!(read > 0)) read = f->step * workers * (waiting * now + reads * f->threads);
     const double rest = f->step * workers * fmax(1 - waits - reads, 0.01);
-    threads = fmin(ceil(read / rest), 64);
-    text_add(&found->evidence, "Workers wait for samples %s of a step, and read them themselves "
-             "%s: the samples of a step take one thread %s%s.", SHARE(waits), SHARE(reads),
+    if (waiting)
+        text_add(&found->evidence, "Workers wait for samples %s of a step, and read them "
+                 "themselves %s", SHARE(waits), SHARE(reads));
+    else
+        text_add(&found->evidence, "Threads that compute read samples themselves for %s of a step",
+                 SHARE(reads));
+    text_add(&found->evidence, ": the samples of a step take one thread %s%s.",
              f->profile ? "" : "about ", TIME(read));
     text_add(&found->remedy, "Use --data-threads %.0f, if there are cores for them; or make "
-             "samples cheaper to read: trireme pack, a faster disk, less augmentation.", threads);
+             "samples cheaper to read: trireme pack, a faster disk, less augmentation.",
+             fmax(fmin(ceil(read / rest), 64), now + 1));
     found->cost = waits + reads;
     return true;
 }

@@ -110,6 +110,8 @@ static void samples(struct world *w, double x) {
     w->options = "\"--data-threads\":\"2\"";
 }
 
+static void reads(struct world *w, double x) { wait_for_all(w, SPENT_READ, x); }
+
 static void uneven_lanes(struct world *w, double x) {
     w->lanes = 7;
     w->batch = 56;
@@ -199,6 +201,9 @@ static const struct {
      "See what changed"},
     {"samples", samples, &thresholds.samples, 0.9, 1.2, "Workers wait for samples 6 % of a step",
      "Use --data-threads 3"},
+    {"samples", reads, &thresholds.samples, 0.9, 1.2, "Threads that compute read samples "
+     "themselves for 6 % of a step: the samples of a step take one thread about 600 us.",
+     "Use --data-threads 2"},
     {"uneven-lanes", uneven_lanes, &thresholds.uneven_lanes, 0.98, 1.02,
      "7 lanes for 2 workers", "Use --lanes 8"},
     {"not-worth-it", not_worth_it, &thresholds.not_worth_it, 1.02, 0.7,
