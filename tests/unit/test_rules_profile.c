@@ -419,7 +419,8 @@ static void against(void **state) {
 #define TEST(name) cmocka_unit_test_teardown(name, remove_profiles)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(busy_link), TEST(told),
+    const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(busy_link),
+                                       TEST(told),
                                        TEST(bubbles_of_uneven_stages), TEST(path),
                                        TEST(path_in_a_circle), TEST(against)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
