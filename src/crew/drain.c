@@ -32,6 +32,7 @@ struct drain {
     pthread_mutex_t mutex;
     pthread_cond_t quits;
     bool started, quit;
+    atomic_bool ended;
 };
 
 /* ---- files ---- */
@@ -158,6 +159,17 @@ void drain_once(struct drain *d) {
     atomic_store(&d->lost, (int64_t)lost);
 }
 
+static void write_rest(struct drain *d) {
+    drain_once(d);
+    for (int i = 0; i < d->plan.n; i++) {
+        struct file *f = &d->file[i];
+        struct span none;
+        if (missing(d, i) != f->told) put_chunk(d, i, &none, 0);
+        if (f->fd >= 0) close(f->fd);
+        f->fd = -1;
+    }
+}
+
 static void *drain_on(void *arg) {
     struct drain *d = arg;
     struct timespec until;
@@ -173,6 +185,8 @@ static void *drain_on(void *arg) {
         pthread_mutex_lock(&d->mutex);
     }
     pthread_mutex_unlock(&d->mutex);
+    write_rest(d);
+    atomic_store(&d->ended, true);
     return NULL;
 }
 
@@ -212,23 +226,23 @@ tri_status drain_start(struct drain *d) {
                   : TRI_OK;
 }
 
+void drain_end(struct drain *d) {
+    pthread_mutex_lock(&d->mutex);
+    d->quit = true;
+    pthread_cond_signal(&d->quits);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+bool drain_has_ended(const struct drain *d) { return !d->started || atomic_load(&d->ended); }
+
 void drain_stop(struct drain *d) {
-    if (d->started) {
-        pthread_mutex_lock(&d->mutex);
-        d->quit = true;
-        pthread_cond_signal(&d->quits);
-        pthread_mutex_unlock(&d->mutex);
-        pthread_join(d->thread, NULL);
-        d->started = false;
+    if (!d->started) {
+        write_rest(d);
+        return;
     }
-    drain_once(d);
-    for (int i = 0; i < d->plan.n; i++) {
-        struct file *f = &d->file[i];
-        struct span none;
-        if (missing(d, i) != f->told) put_chunk(d, i, &none, 0);
-        if (f->fd >= 0) close(f->fd);
-        f->fd = -1;
-    }
+    drain_end(d);
+    pthread_join(d->thread, NULL);
+    d->started = false;
 }
 
 void drain_look(const struct drain *d, struct drain_seen *seen) {

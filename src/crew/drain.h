@@ -42,7 +42,10 @@ tri_status drain_open(const struct drain_plan *plan, struct drain **d);
 void drain_once(struct drain *d);
 /* Starts a thread that does so every 20 ms, until drain_stop. */
 tri_status drain_start(struct drain *d);
-/* Ends that thread, if there is one, writes the rest, and closes the files. */
+/* Writes the rest, closes the files, and ends that thread, if there is one. `end` does not wait for
+ * it, which a slow disk may keep; `has_ended` says whether `stop` would. */
+void drain_end(struct drain *d);
+bool drain_has_ended(const struct drain *d);
 void drain_stop(struct drain *d);
 /* For any thread. */
 void drain_look(const struct drain *d, struct drain_seen *seen);

@@ -18,6 +18,7 @@ struct recorder {
     size_t bytes;
     struct drain *drain;
     int64_t ends; /* when the last step was over; 0: it is not known to be */
+    bool ending;  /* the drainer has been told to end */
     struct drain_from from[]; /* by place, then ring */
 };
 
@@ -150,12 +151,20 @@ static void close_profile(struct agent *a) {
     crew_notify(a->head);
 }
 
+/* The disk may be slow, and must not keep the agent. */
+static bool may_close(struct recorder *r) {
+    if (!r) return true;
+    if (!r->ends) r->ends = base_now();
+    if (base_now() - r->ends < LAST_WAITS) return false;
+    if (!r->ending) drain_end(r->drain);
+    r->ending = true;
+    return drain_has_ended(r->drain);
+}
+
 void agent_profile(struct agent *a) {
     const int state = atomic_load(&a->head->profile.state);
     if (state == PROFILE_OPENS) open_profile(a);
-    if (state != PROFILE_ENDS) return;
-    if (a->recorder && !a->recorder->ends) a->recorder->ends = base_now();
-    if (!a->recorder || base_now() - a->recorder->ends > LAST_WAITS) close_profile(a);
+    if (state == PROFILE_ENDS && may_close(a->recorder)) close_profile(a);
 }
 
 /* A dead process may have damaged its ring. */

@@ -196,6 +196,14 @@ def own(n, *options):
     return ["run", "-n", n, "--", SLOW_PARTS, "--lanes", "8", "--steps", "300", "--quiet", *options]
 
 
+def profiled(words, steps=400):
+    """A run of which steps in its last third are recorded."""
+    return ["train", *words.split(), "--steps", str(steps), "--profile",
+            f"steps={steps - 40}..{steps - 20}"]
+
+
+SUMS = profiled("mlp:hidden=64 -n 2 --lanes 32 --bucket 1", 2000)
+LANES = profiled("lenet5 -n 2 --lanes 64")
 UNEVEN = ["train", "lenet5", "-n", "2", "--lanes", "3", "--batch", "66", "--steps", "600"]
 SAVES = [*LENET, "--steps", "300", "--ckpt", "OUT/ck", "--save-every", "1"]
 LINEAR = ["train", "linear", "-n", "2", "--batch", "16", "--steps", "200000"]
@@ -226,6 +234,21 @@ CASES = {
     "auditing": lambda: provoked("auditing", [*LENET, "--steps", "600", "--audit", "1"]),
     "lost-lanes": lambda: provoked("lost-lanes", option("--lanes", "2", [*LENET, "--steps", "600"]),
                                    disturb=stopper),
+    "small-sums": lambda: provoked(
+        "small-sums", SUMS, clean=profiled("mlp:hidden=64 -n 2 --lanes 32", 2000),
+        follow=lambda remedy: option("--bucket", re.search(r"--bucket (\w+)", remedy)[1], SUMS)),
+    "small-lanes": lambda: provoked(
+        "small-lanes", LANES, clean=profiled("lenet5 -n 2"),
+        follow=lambda remedy: option("--lanes", number("--lanes", remedy), LANES)),
+    "uneven-stages": lambda: provoked(
+        "uneven-stages", profiled("lenet5 -n 2 --stages 2 --lanes 2"), ["bubble"],
+        clean=profiled("lenet5 -n 2")),
+    "seats": lambda: provoked(
+        "seats", profiled("lenet5 -n 2 --lanes 2 --mesh model=2 --strategy channels"),
+        clean=profiled("lenet5 -n 2")),
+    "unfused": lambda: provoked(
+        "unfused", profiled("mlp:hidden=1024 -n 2 --passes=-fuse", 100),
+        clean=profiled("mlp:hidden=1024 -n 2", 100)),
     "not-finite": lambda: provoked(
         "not-finite", ["train", "lenet5", "--steps", "20", "--lr", "1e30", "--on-nan", "warn"]),
 }
