@@ -8,8 +8,7 @@
 #include "base/columns.h"
 #include "profile/rules.h"
 
-#define SHOWN 20    /* rows of a list */
-#define LEAST 0.001 /* smaller changes are left out; a share of the longer step */
+#define SHOWN 20 /* rows of a list */
 
 /* Something that takes time in either profile. */
 struct row {
@@ -125,7 +124,7 @@ static void name_row(struct text *cells, const struct profile_item *is) {
 /* The rows that are in `a`, in `b`, or in both. */
 static void print_rows(const struct rows *r, bool a, bool b, const char *title, struct text *out) {
     struct text cells = {0};
-    const double least = LEAST * fmax(r->all[0], r->all[1]);
+    const double least = thresholds.change * fmax(r->all[0], r->all[1]);
     int n = 0, more = 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct row *row = &r->row[i];

@@ -116,7 +116,7 @@ static double moves_of(const struct figures *f) {
 }
 
 static void add_part(struct text *out, bool *first, const char *what, double share) {
-    if (share < 0.01) return;
+    if (share < thresholds.said) return;
     text_add(out, "%s%s %s", *first ? "" : ", ", what, SHARE(share));
     *first = false;
 }
@@ -133,8 +133,8 @@ static bool add_communication(const struct report *r, struct text *out) {
     const double moves = moves_of(f), all = communication_of(f);
     bool first = true;
     const struct finding *worst = r->n && !is_note(&r->finding[0]) ? &r->finding[0] : NULL;
-    if (f->n < 2 || all <= thresholds.communicates) return false;
-    if (worst && !worst->rule->communicates) return false;
+    if (f->n < 2 || all <= thresholds.communicates || (worst && !worst->rule->communicates))
+        return false;
     text_add(out, "Communication is %s of a step: ", SHARE(all));
     for (size_t i = 1; i < COUNT(communication); i++) {
         char name[64];
@@ -192,7 +192,7 @@ static void add_waits(const struct figures *f, struct text *out) {
     const double all = figures_group(f->spent, SPENT_WAITS);
     int most = SPENT_WAIT_SAMPLES;
     text_add(out, " and wait%s for %s", has_several(f) ? "" : "s", SHARE(all));
-    if (all < 0.01 || f->old || add_waited_for(f, out)) return;
+    if (all < thresholds.said || f->old || add_waited_for(f, out)) return;
     for (int k = SPENT_WAIT_SAMPLES; k < SPENTS; k++)
         if (f->spent[k] > f->spent[most]) most = k;
     const struct figures_worker *slow = NULL;
@@ -212,7 +212,7 @@ static void add_beside(const struct figures *f, struct text *out) {
     const double all = figures_group(f->spent, SPENT_BESIDE);
     for (int k = 0; k < SPENTS; k++)
         if (spent_rows[k].group == SPENT_BESIDE && f->spent[k] > f->spent[most]) most = k;
-    if (all < 0.01) return;
+    if (all < thresholds.said) return;
     text_add(out, "; what is done between steps takes %s", SHARE(all));
     if (f->spent[most] > all / 2)
         text_add(out, ", most of it where one %s", spent_rows[most].what);
@@ -230,10 +230,10 @@ void report_sentence(const struct report *r, struct text *out) {
     if (f->n)
         text_add(out, "; %s for %s of it", several ? "workers compute" : "the process computes",
                  SHARE(computes));
-    if (several || figures_group(f->spent, SPENT_WAITS) >= 0.01) add_waits(f, out);
-    if (f->spent[SPENT_SUM] >= 0.01 && !communicates && f->n)
+    if (several || figures_group(f->spent, SPENT_WAITS) >= thresholds.said) add_waits(f, out);
+    if (f->spent[SPENT_SUM] >= thresholds.said && !communicates && f->n)
         text_add(out, "; sums of gradients take %s", SHARE(f->spent[SPENT_SUM]));
-    if (f->spent[SPENT_READ] >= 0.01)
+    if (f->spent[SPENT_READ] >= thresholds.said)
         text_add(out, "; reading samples takes %s", SHARE(f->spent[SPENT_READ]));
     add_beside(f, out);
     text_add(out, ".");

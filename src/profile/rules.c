@@ -10,16 +10,19 @@
 #include "observe/progress.h"
 
 const struct thresholds thresholds = {
-    .note = 0.005, .unexplained = 0.02, .communicates = 0.1, .useful = 1.5,
-    .slow_worker = 1.15, .no_core = 0.1, .throttled_periods = 0.05, .stolen = 0.05,
-    .crowded = 1, .drift = 0.1, .samples = 0.05, .uneven_lanes = 0.1, .not_worth_it = 1.1,
+    .note = 0.005, .unexplained = 0.02, .communicates = 0.1, .said = 0.01,
+    .change = 0.001, .listed = 0.001, .useful = 1.5, .slow_worker = 1.15, .no_core = 0.1, .throttled_periods = 0.05,
+    .stolen = 0.05, .rival = 0.1, .crowded = 1, .short_run = 2, .drift = 0.1, .grew = 0.1,
+    .near = 0.1, .samples = 0.05, .uneven_lanes = 0.1, .not_worth_it = 1.1,
     .saving = 0.01, .evaluating = 0.1, .callback = 0.05, .auditing = 0.05,
     .lost_lanes = 0.05, .least_lanes = 100, .goodput = 0.98,
     .memory_limit = 0.95, .memory_plan = 0.05, .skipped = 0.05, .link = 0.6, .link_waits = 0.1,
-    .bubble = 0.03, .bubble_most = 0.15, .uneven_stages = 1.2, .seats = 0.03,
-    .slow_split = 0.6, .low_rate = 0.2, .low_roofline = 0.5, .unfused = 0.1,
+    .bubble = 0.03, .bubble_most = 0.15, .waiting_aim = 0.1, .uneven_part = 2,
+    .uneven_stages = 1.2, .seats = 0.03,
+    .slow_split = 0.6, .whole_vectors = 16, .low_rate = 0.2, .low_roofline = 0.5,
+    .few_samples = 8, .amp_gain = 1.2, .unfused = 0.1,
     .small_sums = 0.05, .small_sums_bytes = 65536, .small_lanes = 0.25, .small_operator = 5e-6,
-    .operator_itself = 1e-6};
+    .useful_operator = 4, .operator_itself = 1e-6};
 
 /* ---- sentences ---- */
 
@@ -201,7 +204,7 @@ static bool goodput(const struct figures *f, struct finding *found) {
              TIME(all));
     const char *before = " ";
     for (int i = 0; i < LOSSES; i++) {
-        if (f->lost[i] < 0.001 * all) continue;
+        if (f->lost[i] < thresholds.listed * all) continue;
         text_add(&found->evidence, "%s%s %s", before, TIME(f->lost[i]), losses[i].name);
         before = ", ";
     }

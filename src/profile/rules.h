@@ -35,11 +35,18 @@ extern const struct thresholds {
     double note;        /* a finding that costs less is a note */
     double unexplained; /* time that is printed */
     double communicates; /* communication with which the report may begin */
+    double said;   /* time that the sentence names */
+    double change; /* of a comparison: a share of the longer step */
+    double listed; /* lost time: a share of the run */
     double useful;      /* a step is useful up to so many times the running median */
     double slow_worker; /* time of a lane, in medians of all workers */
     double no_core, throttled_periods, stolen; /* shares of time and of periods */
+    double rival;   /* seconds of the last one in which a process ran on a worker's core */
     double crowded; /* threads per core */
+    double short_run; /* seconds in which the system may not have been asked for cores */
     double drift;   /* a step's time in that of the run's best tenth, less 1 */
+    double grew;    /* a kind of time, in the time by which steps grew */
+    double near;    /* to an event, in the run's time */
     double samples, uneven_lanes;
     double not_worth_it; /* all workers' compute, in steps */
     double saving, evaluating, callback, auditing; /* shares of the run */
@@ -52,13 +59,19 @@ extern const struct thresholds {
     double link_waits; /* waits for hosts */
     /* Rules that need a profile. */
     double bubble, bubble_most; /* above the formula by this share; or this share in any case */
+    double waiting_aim; /* of waits, with the lanes that are advised */
+    double uneven_part; /* waits above the formula that uneven stages explain, in parts of them */
     double uneven_stages;       /* the longest stage, in mean stages */
     double seats;
     double slow_split; /* below this share of the rate of the operator's kind */
+    int whole_vectors; /* extents that are no multiple */
     double low_rate, low_roofline; /* share of compute, below this share of the roofline */
+    double few_samples; /* in a call */
+    double amp_gain;    /* rate of bf16 in that of f32 */
     double unfused; /* share of compute */
     double small_sums, small_sums_bytes;
     double small_lanes, small_operator; /* share of a step; seconds, */
+    double useful_operator; /* its time with the lanes that are advised, in small ones */
     double operator_itself; /* of which about so many pass if there is next to nothing to compute */
 } thresholds;
 

@@ -95,7 +95,7 @@ static void add_rival(const struct figures *f, const struct figures_worker *w, b
     const struct figures_event *e = rival_of(f, w);
     const char *who = e ? strstr(e->text, "; ") : NULL, *pid = who ? strstr(who, ", pid ") : NULL;
     const char *ran = pid ? strstr(pid, " ran for ") : NULL;
-    if (ran && base_number(ran + 9, NULL) < 0.1) who = pid = NULL; /* it is none of them */
+    if (ran && base_number(ran + 9, NULL) < thresholds.rival) who = pid = NULL; /* it is none of them */
     if (who) {
         text_add(&found->evidence, " The agent saw: ");
         text_add_escaped(&found->evidence, who + 2);
@@ -164,7 +164,7 @@ bool rule_crowded(const struct figures *f, struct finding *found) {
         for (size_t k = 0; k < f->n; k++)
             if (f->worker[k].host == (int)i) none += f->worker[k].no_core, n++;
         /* a short run was never asked for cores */
-        found->cost = none > 0 ? none / n : f->wall < 2 ? 1 - h->cores / threads : 0;
+        found->cost = none > 0 ? none / n : f->wall < thresholds.short_run ? 1 - h->cores / threads : 0;
         text_add(&found->evidence, "%g worker(s) of %g thread(s) share %g core(s)%s%s: their "
                  "threads have no core for %s of their time.", h->workers, f->threads, h->cores,
                  *h->name ? " of " : "", h->name, SHARE(found->cost));
@@ -179,13 +179,13 @@ bool rule_crowded(const struct figures *f, struct finding *found) {
 
 /* ---- drift ---- */
 
-/* The event nearest to this time that is no more than a tenth of the run away. */
+/* The event nearest to this time. */
 static const struct figures_event *event_at(const struct figures *f, double time) {
     const struct figures_event *near = NULL;
     for (size_t i = 0; i < f->n_events; i++) {
         const struct figures_event *e = &f->event[i];
         const double away = fabs(e->time - time);
-        if (strcmp(e->name, "slow-step") && away < f->wall / 10 &&
+        if (strcmp(e->name, "slow-step") && away < thresholds.near * f->wall &&
             (!near || away < fabs(near->time - time)))
             near = e;
     }
@@ -215,7 +215,7 @@ bool rule_drift(const struct figures *f, struct finding *found) {
     if (!(best > 0) || !f->slower_since || last <= (1 + thresholds.drift) * best) return false;
     text_add(&found->evidence, "A step takes %s, %s longer than in the run's best tenth, since "
              "step %s.", TIME(last), SHARE(last / best - 1), NUMBER((double)f->slower_since));
-    if (what_grew(f, &kind) > 0.1 * (last - best))
+    if (what_grew(f, &kind) > thresholds.grew * (last - best))
         text_add(&found->evidence, " What grew most: a worker %.*s.",
                  (int)strcspn(spent_rows[kind].what, ";"), spent_rows[kind].what);
     const struct figures_event *e = event_at(f, f->slower_time);

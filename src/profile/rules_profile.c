@@ -106,8 +106,6 @@ bool rule_small_sums(const struct figures *f, struct finding *found) {
 
 /* ---- small lanes ---- */
 
-#define USEFUL_OPERATOR 4 /* times the small one */
-
 /* Time that does not shrink with the lanes: between operators, and in them by themselves. */
 bool rule_small_lanes(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
@@ -123,7 +121,7 @@ bool rule_small_lanes(const struct figures *f, struct finding *found) {
                  fixed = fmin(calls * 1e9 * thresholds.operator_itself, ns) / p->study->all +
                          fmax(spent[SPENT_COMPUTE] - all / p->study->all, 0),
                  sums = spent[SPENT_SUM] + spent[SPENT_WAIT_SUMS],
-                 aim = lanes * mean / (USEFUL_OPERATOR * thresholds.small_operator);
+                 aim = lanes * mean / (thresholds.useful_operator * thresholds.small_operator);
     const int64_t fewer = rules_lanes(f, fmax(aim, p->study->threads), lanes - 1, 1);
     if (fixed + sums <= thresholds.small_lanes || mean >= thresholds.small_operator || !fewer)
         return false;
@@ -138,9 +136,6 @@ bool rule_small_lanes(const struct figures *f, struct finding *found) {
 }
 
 /* ---- slow operators ---- */
-
-#define FEW_SAMPLES 8
-#define AMP_GAIN 1.2
 
 /* The worst of what a rule has found. */
 struct worst {
@@ -171,7 +166,7 @@ static void advise_rate(const struct figures *f, const struct worst *w, struct f
     const bool f32 = !strncmp(item->out, "f32", 3) && !figures_option(f, "--amp"),
                memory = h->bandwidth > 0 && item->bytes / h->bandwidth >= tables_ideal(h, item);
     const double gain = rate_of(h, "f32") > 0 ? rate_of(h, "bf16") / rate_of(h, "f32") : 0;
-    const bool small = dim[0] < FEW_SAMPLES || 1e-9 * w->e.ns / (double)w->e.of->calls <
+    const bool small = (double)dim[0] < thresholds.few_samples || 1e-9 * w->e.ns / (double)w->e.of->calls <
                                                    thresholds.small_operator;
     found->effect_of = small ? "small-lanes " : "";
     if (small)
@@ -179,7 +174,7 @@ static void advise_rate(const struct figures *f, const struct worst *w, struct f
                  "its first dimension is %s.", NUMBER((double)dim[0]));
     else if (f32 && memory)
         text_add(&found->remedy, "It is limited by memory: --amp O2 halves the bytes.");
-    else if (f32 && gain > AMP_GAIN)
+    else if (f32 && gain > thresholds.amp_gain)
         text_add(&found->remedy, "Use --amp O1: bf16 is up to %.1f times as fast here.", gain);
     else
         text_add(&found->remedy, "Choose sizes of channels and rows that are multiples of 16, or "

@@ -8,7 +8,6 @@
 
 /* ---- pipelines ---- */
 
-#define WAITING_AIM 0.1
 #define STAGES 64
 
 /* 0: there is no pipeline. */
@@ -57,11 +56,11 @@ bool rule_bubble(const struct figures *f, struct finding *found) {
     const double formula = h->waiting > 0 ? h->waiting : lanes > 0 ? before / (lanes + before) : 0;
     if (before < 1 || (waits <= formula + thresholds.bubble && waits <= thresholds.bubble_most))
         return false;
-    /* Uneven stages explain it if it is at most twice as far from the formula as they make it. */
+    /* Uneven stages explain it if they make most of its distance from the formula. */
     const struct stages s = find_stages(p);
     const double uneven = s.mean > 0 ? (1 - formula) * (1 - s.mean / s.track[s.longest]) : 0;
     found->cost = waits;
-    found->effect_of = waits - formula <= 2 * uneven ? "uneven-stages " : "";
+    found->effect_of = waits - formula <= thresholds.uneven_part * uneven ? "uneven-stages " : "";
     text_add(&found->evidence, "Workers wait for legs of the pipeline for %s of a step",
              SHARE(waits));
     if (formula > 0)
@@ -69,11 +68,11 @@ bool rule_bubble(const struct figures *f, struct finding *found) {
                  "through %s tracks", SHARE(formula), NUMBER(lanes), NUMBER(before + 1));
     text_add(&found->evidence, ".");
     const double k = formula > 0 && lanes > 0 ? before * (1 - formula) / (formula * lanes) : 1;
-    const int64_t more = rules_lanes(f, before * (1 / WAITING_AIM - 1) / k, INFINITY,
-                                     tracks_of(p));
+    const int64_t more = rules_lanes(f, before * (1 / thresholds.waiting_aim - 1) / k,
+                                     INFINITY, tracks_of(p));
     if ((double)more > lanes)
         text_add(&found->remedy, "With --lanes %s it would be at most %s (this changes the bits).",
-                 NUMBER((double)more), SHARE(WAITING_AIM));
+                 NUMBER((double)more), SHARE(thresholds.waiting_aim));
     if (k < 2 && lanes > before)
         text_add(&found->remedy, "%s--pipeline zero-bubble would make it %s without a change of "
                  "bits.", found->remedy.size ? " " : "", SHARE(before / (3 * lanes + before)));
@@ -244,7 +243,6 @@ bool rule_seats(const struct figures *f, struct finding *found) {
 
 /* ---- splits that make operators slow ---- */
 
-#define WHOLE_VECTORS 16
 #define MOST_SEATS 1024
 
 /* What a seat has of the dimension that kernels divide into vectors: channels or columns. */
@@ -256,7 +254,7 @@ static int64_t extent_of(const struct profile_item *item) {
 }
 
 static bool is_odd(const struct each *e) {
-    return e->is->seat >= 0 && extent_of(e->is) % WHOLE_VECTORS;
+    return e->is->seat >= 0 && extent_of(e->is) % thresholds.whole_vectors;
 }
 
 /* Operations per nanosecond of the operators of this kind whose extents are whole vectors; if there
@@ -292,18 +290,18 @@ bool rule_slow_split(const struct figures *f, struct finding *found) {
     if (!n) return false;
     const int64_t extent = extent_of(worst.is);
     text_add(&found->evidence, "%d operator(s) of a seat are slow, as kernels compute %d channels "
-             "or columns at once. The worst is ", n, WHOLE_VECTORS);
+             "or columns at once. The worst is ", n, thresholds.whole_vectors);
     text_add_escaped(&found->evidence, worst.is->name);
     text_add(&found->evidence, " (%s): a seat has %s of them, and it computes at %s of the rate "
              "of others.", worst.is->operator, NUMBER((double)extent), SHARE(rate));
     const double whole = (double)extent * seats;
     double other = fmin(2 * seats, MOST_SEATS);
-    while (other > 1 && (other == seats || fmod(whole, other * WHOLE_VECTORS) > 0)) other--;
+    while (other > 1 && (other == seats || fmod(whole, other * thresholds.whole_vectors) > 0)) other--;
     if (other > 1)
         text_add(&found->remedy, "Split it by %s, which gives each seat %s, or by another factor, "
                  "such as the samples.", NUMBER(other), NUMBER(whole / other));
     else
         text_add(&found->remedy, "Split it by another factor, such as the samples, or make %s a "
-                 "multiple of %s.", NUMBER(whole), NUMBER(WHOLE_VECTORS * seats));
+                 "multiple of %s.", NUMBER(whole), NUMBER(thresholds.whole_vectors * seats));
     return true;
 }
