@@ -237,7 +237,8 @@ static void add_value(struct text *t, const json_t *v) {
         add_escaped(t, json_string_value(v));
         return;
     }
-    char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+    char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
+                                 JSON_REAL_PRECISION(6));
     text_add(t, "%s", text ? text : "?");
     free(text);
 }
