@@ -11,7 +11,6 @@
 #include "profile/items.h"
 
 #define LATEST (INT64_C(1) << 61) /* no time is later, nor earlier than its negative */
-#define MOST_STEPS 1000000
 #define LOOK_BACK 64 /* spans, for what ended a wait */
 
 /* ---- one file ---- */
@@ -133,7 +132,7 @@ static void add_step(struct profile_step *s, const struct span *is) {
 static tri_status find_steps(struct profile *p, int host) {
     struct profile_host *h = &p->host[host];
     const int64_t n = p->last - p->first + 1;
-    if (p->first < 0 || n < 1 || n > MOST_STEPS) return TRI_OK;
+    if (p->first < 0 || n < 1 || n > PROFILE_STEPS) return TRI_OK;
     h->step = calloc((size_t)n, sizeof *h->step);
     if (!h->step) return base_no_memory("the steps of the profile");
     for (int all = 0; all < 2 && !h->n_steps; all++) {

@@ -31,6 +31,7 @@
 #include "crew/spans.h"
 
 #define PROFILE_VERSION 1 /* of items.jsonl */
+#define PROFILE_STEPS 1000000 /* of a profile with more, none is read */
 
 /* Texts are "" and numbers -1 where they are not known, flops and bytes 0. size to bucket: at most
  * INT_MAX. */

@@ -16,10 +16,15 @@ static void free_finding(struct finding *x) {
     text_free(&x->remedy);
 }
 
+/* Of a profile without steps there is nothing to say. */
+static bool is_judged(const struct figures *f, const struct rule *r) {
+    return !r->needs_profile || (f->profile && f->profile->study->all > 0);
+}
+
 static void judge(const struct figures *f, struct report *r) {
     for (size_t i = 0; rules[i].name && i < REPORT_MOST; i++) {
         struct finding x = {.rule = &rules[i], .effect_of = rules[i].effect_of};
-        if (rules[i].needs_profile && !f->profile) continue;
+        if (!is_judged(f, &rules[i])) continue;
         r->found[i] = rules[i].judge(f, &x);
         if (r->found[i]) r->finding[r->n++] = x;
         else free_finding(&x);
@@ -290,8 +295,7 @@ static void add_names(const struct report *r, const char *before, bool profile, 
     const char *between = "";
     text_add(&line, "%s", before);
     for (size_t i = 0; rules[i].name; i++) {
-        const bool judged = !rules[i].needs_profile || r->f->profile;
-        if (r->found[i] != found || judged == profile) continue;
+        if (r->found[i] != found || is_judged(r->f, &rules[i]) == profile) continue;
         text_add(&line, "%s%s", between, rules[i].name);
         between = ", ";
     }
@@ -365,7 +369,7 @@ static json_t *json_finding(const struct report *r, size_t i) {
 static json_t *json_names(const struct report *r, bool judged) {
     json_t *list = json_array();
     for (size_t i = 0; rules[i].name; i++)
-        if (!r->found[i] && (!rules[i].needs_profile || r->f->profile) == judged)
+        if (!r->found[i] && is_judged(r->f, &rules[i]) == judged)
             json_array_append_new(list, json_string(rules[i].name));
     return list;
 }

@@ -347,6 +347,8 @@ static bool incomplete(const struct figures *f, struct finding *found) {
         missing(found, p->lost, "Spans that were lost while the profile was recorded");
         missing(found, p->cut, "Files of the profile that end early");
         missing(found, p->damaged, "Damaged spans and lines of the profile");
+        missing(found, p->last - p->first >= PROFILE_STEPS ? p->last - p->first + 1 : 0,
+                "Steps of the profile, of which none is read as there are too many");
     }
     const char *space = found->evidence.size ? " " : "";
     found->cost = *space ? NAN : 0;
