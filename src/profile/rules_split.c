@@ -143,11 +143,11 @@ bool rule_uneven_stages(const struct figures *f, struct finding *found) {
     for (struct each e = EACH_ITEM(p); each_item(&e);)
         if (stage_of(&e) == longest && e.ns > largest.ns) largest = e;
     found->cost = (most - s.mean) * s.tracks / p->study->all;
-    text_add(&found->evidence, "Stage %d takes %.2f times as long as the mean of all %d:", longest,
-             most / s.mean, s.n);
-    for (int i = 0; i < s.n; i++)
+    text_add(&found->evidence, "%s %d takes %.2f times as long as the mean of all %d:",
+             s.n > s.tracks ? "Track" : "Stage", s.longest, most / s.mean, s.tracks);
+    for (int i = 0; i < s.tracks; i++)
         text_add(&found->evidence, "%s %s", i ? "," : "",
-                 TIME(1e-9 * s.of[i] / fmax(p->host[0].n_steps, 1)));
+                 TIME(1e-9 * s.track[i] / fmax(p->host[0].n_steps, 1)));
     text_add(&found->evidence, " of a step.");
     advise_stages(f, &s, longest, &largest, found);
     return true;
