@@ -223,6 +223,15 @@ void text_free(struct text *t) {
     *t = (struct text){0};
 }
 
+char *arena_escaped(struct arena *a, const char *text) {
+    struct text t = {0};
+    text_add_escaped(&t, text);
+    char *copy = t.failed ? NULL : arena_copy(a, t.data ? t.data : "");
+    a->failed |= t.failed;
+    text_free(&t);
+    return copy;
+}
+
 /* ---- hashing: FNV-1a, finished by the mixer of SplitMix64 ---- */
 
 uint64_t base_hash(const void *data, size_t bytes, uint64_t seed) {

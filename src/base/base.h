@@ -57,6 +57,8 @@ void text_add_bytes(struct text *t, const void *data, size_t bytes);
 /* A user's text: control characters and bytes that are no UTF-8 become \x1b. */
 void text_add_escaped(struct text *t, const char *text);
 void text_free(struct text *t);
+/* The same as a copy. */
+char *arena_escaped(struct arena *a, const char *text);
 
 /* A growing array of any element type: `array` is a pointer variable, `n` and `capacity` its
  * counters. False if memory is out; the array is then unchanged. */

@@ -108,14 +108,10 @@ static void merge(struct rows *r) {
 
 static void name_row(struct text *cells, const struct profile_item *is) {
     struct text name = {0};
-    text_add(&name, strcmp(is->phase, "wait") ? "" : "waits for ");
-    text_add_escaped(&name, is->operator);
-    text_add(&name, *is->scope ? " " : "");
-    text_add_escaped(&name, is->scope);
-    if (is->unit && *is->phase && strcmp(is->phase, "lane")) {
-        text_add(&name, ", phase ");
-        text_add_escaped(&name, is->phase);
-    }
+    text_add(&name, "%s%s%s%s", strcmp(is->phase, "wait") ? "" : "waits for ", is->operator,
+             *is->scope ? " " : "", is->scope);
+    if (is->unit && *is->phase && strcmp(is->phase, "lane"))
+        text_add(&name, ", phase %s", is->phase);
     if (is->seat >= 0) text_add(&name, ", seat %lld", (long long)is->seat);
     columns_cell(cells, name.data ? name.data : "");
     text_free(&name);

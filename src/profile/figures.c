@@ -136,6 +136,18 @@ static double without_core(const struct figures_parts *p, int place, int recent)
     return own * fmax(0, 1 - quota);
 }
 
+/* The first step of the last parts in which it was above the threshold; 0: it is not. */
+static int64_t without_core_since(const struct figures_parts *p, int place) {
+    struct figures_place sum;
+    int64_t since = 0;
+    for (int i = FIGURES_PARTS - 1; i >= 0; i--) {
+        const double covers = sum_up(p, place, i, i + 1, &sum);
+        if (covers > 0 && sum.no_core <= thresholds.no_core * covers) break;
+        if (covers > 0) since = p->part[i].step;
+    }
+    return since;
+}
+
 static const char *name_of(struct figures *f, int host, int place) {
     const char *h = f->host[host].name;
     return arena_text(&f->arena, "%s%sworker %d", h, *h ? "'s " : "", place);
@@ -154,6 +166,7 @@ static bool add_worker(const struct figures_parts *p, int place, int recent) {
     set_shares(&sum, w.spent);
     w.lane = time_of_lane(f, &sum);
     w.no_core = without_core(p, place, recent);
+    w.no_core_since = without_core_since(p, place);
     f->worker[f->n++] = w;
     return w.name;
 }
@@ -298,14 +311,9 @@ static tri_status add_host(struct figures *f, const char *path) {
     if (!more) return base_no_memory("the hosts of the run");
     f->host = more;
     const bool own = strlen(folder) > strlen(f->directory);
-    struct text name = {0};
-    text_add(&name, "%s", "");
-    if (own) text_add_escaped(&name, strrchr(folder, '/') + 1);
-    f->host[f->n_hosts++] = (struct figures_host){
-        .folder = folder, .name = name.failed ? NULL : arena_copy(&f->arena, name.data)};
-    text_free(&name);
-    if (!f->host[f->n_hosts - 1].name) return base_no_memory("the hosts of the run");
-    return TRI_OK;
+    const char *name = arena_escaped(&f->arena, own ? strrchr(folder, '/') + 1 : "");
+    f->host[f->n_hosts++] = (struct figures_host){.folder = folder, .name = name};
+    return name ? TRI_OK : base_no_memory("the hosts of the run");
 }
 
 /* Every folder with one of these files is a host's. */
@@ -332,6 +340,16 @@ static const char *file_of(struct figures *f, int host, const char *name) {
     return path && !access(path, F_OK) ? path : NULL;
 }
 
+/* What is printed of it. */
+static void escape(struct figures *f, struct run_read *r) {
+    r->title = arena_escaped(&f->arena, r->title);
+    r->version = arena_escaped(&f->arena, r->version);
+    for (size_t i = 0; i < 2 * r->n_options; i++)
+        r->option[i] = arena_escaped(&f->arena, r->option[i]);
+    for (size_t i = 0; i < r->n_command; i++)
+        r->command[i] = arena_escaped(&f->arena, r->command[i]);
+}
+
 static tri_status read_host(struct figures *f, int host) {
     struct figures_host *h = &f->host[host];
     const char *run = file_of(f, host, "run.json"), *series = file_of(f, host, "workers.series"),
@@ -340,6 +358,8 @@ static tri_status read_host(struct figures *f, int host) {
     tri_status status = run ? run_file_read(run, &h->run)
                             : run_file_parse("run.json", none, strlen(none), &h->run);
     if (status) return status;
+    escape(f, &h->run);
+    if (f->arena.failed) return base_no_memory("run.json");
     f->has_run |= run != NULL;
     h->cores = h->run.cores > 0 ? (double)h->run.cores : 0;
     h->workers = h->run.workers > 0 ? (double)h->run.workers : 0;
@@ -353,13 +373,11 @@ static tri_status read_host(struct figures *f, int host) {
 }
 
 static void find_means(struct figures *f) {
-    for (size_t i = 0; i < f->n; i++) {
+    for (size_t i = 0; i < f->n; i++)
         for (int k = 0; k < SPENTS; k++) {
             f->spent[k] += f->worker[i].spent[k] / (double)f->n;
             f->whole[k] += f->worker[i].whole[k] / (double)f->n;
         }
-        f->no_core += f->worker[i].no_core / (double)f->n;
-    }
     f->divided |= f->whole[SPENT_WAIT_LEGS] + f->whole[SPENT_WAIT_SEATS] > 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What `trireme report` knows of a run: read once from run.json, workers.series, metrics.jsonl and
  * logs, of all hosts. Whatever is missing is 0, "" or NaN; so it is for runs of earlier versions,
- * that go on, or were killed. */
+ * that go on, or were killed. Texts that are printed are as of text_add_escaped. */
 #ifndef PROFILE_FIGURES_H
 #define PROFILE_FIGURES_H
 
@@ -23,6 +23,7 @@ struct figures_worker {
     double memory;  /* bytes, at most */
     int64_t slow_since; /* the step since which its lanes take longer than a slow worker's may; 0:
                          * they don't */
+    int64_t no_core_since; /* the same of no_core */
 };
 
 struct figures_host {
@@ -38,7 +39,7 @@ struct figures_host {
 struct figures_event {
     double time; /* seconds since 1970 */
     int host, worker; /* worker: -1: none */
-    int64_t step;     /* -1: none */
+    int pid;          /* of the process that it is about; 0: none */
     const char *name, *text;
     double cost;
 };
@@ -76,7 +77,7 @@ struct figures {
     size_t n_hosts; /* at least 1 */
     double threads; /* of a worker, at least 1 */
     bool divided;   /* lanes are in pieces, as for stages or seats */
-    double spent[SPENTS], whole[SPENTS], no_core; /* means of workers */
+    double spent[SPENTS], whole[SPENTS]; /* means of workers */
     struct figures_event *event; /* warnings, and what else rules read, by host */
     size_t n_events, room_events;
     struct figures_frame *frame; /* of the first host */
@@ -90,7 +91,6 @@ struct figures {
     double slower_time;   /* and when, seconds since 1970 */
     double wall, useful, lost[LOSSES]; /* seconds of all entries; what is not useful, by cause */
     double first_start;
-    size_t kills;     /* entries that have no end, but the last */
     /* Of metrics.jsonl: lines, those whose loss is no number, and the first of these; the share of
      * updates that were skipped, or NaN. */
     int64_t lines, bad, first_bad, damaged_lines, damaged_frames;

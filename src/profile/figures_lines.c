@@ -2,6 +2,7 @@
  * What metrics.jsonl and logs say of a run. */
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ struct reading {
     struct figures *f;
     struct lines lines;
     size_t loss, skipped; /* fields */
-    double first_skipped, last_skipped, clock, before; /* before: seconds of earlier entries */
+    double last_skipped, clock, before; /* before: seconds of earlier entries */
     double seen, steps;
 };
 
@@ -168,7 +169,7 @@ static tri_status read_event(struct figures *f, int host, const char *line) {
     json_t *j = json_loads(line, 0, NULL);
     const char *event = text_of(j, "event");
     bool taken = *event && strcmp(text_of(j, "level"), "info") != 0;
-    const json_t *worker = json_object_get(j, "worker"), *step = json_object_get(j, "step");
+    const json_t *worker = json_object_get(j, "worker");
     double cost = number(j, "cost");
     read_memory(&f->host[host], j, event);
     for (size_t i = 0; i < COUNT(info); i++) taken |= !strcmp(event, info[i]);
@@ -177,8 +178,9 @@ static tri_status read_event(struct figures *f, int host, const char *line) {
         const struct figures_event e = {
             .time = time_of(text_of(j, "time")), .host = host,
             .worker = json_is_integer(worker) ? (int)json_integer_value(worker) : -1,
-            .step = json_is_integer(step) ? json_integer_value(step) : -1,
-            .name = arena_copy(&f->arena, event), .text = arena_copy(&f->arena, text_of(j, "text")),
+            .pid = (int)fmin(fmax(number(j, "pid"), 0), INT_MAX),
+            .name = arena_escaped(&f->arena, event),
+            .text = arena_escaped(&f->arena, text_of(j, "text")),
             .cost = cost > 0 ? cost : 1e-3 * number(j, "recovered_ms")};
         if (!e.name || !e.text || !ARRAY_GROW(f->event, f->n_events, f->room_events))
             status = base_no_memory("the logs");

@@ -190,16 +190,15 @@ static double end_of(const struct figures *f, size_t i) {
 static void find_starts(struct figures *f) {
     double covers = 0;
     for (size_t i = 0; i < f->n_frames; i++) covers += f->frame[i].covers;
-    for (size_t i = 0; i < f->run->n_entries; i++) {
+    for (size_t i = 0; i < f->run->n_entries; i++)
         f->wall += fmax(0, end_of(f, i) - f->run->entry[i].begin);
-        f->kills += i + 1 < f->run->n_entries && isnan(f->run->entry[i].end);
-    }
     if (!(f->wall >= covers)) f->wall = covers;
     f->lost[LOSS_STARTS] += f->wall - covers;
     f->first_start = f->lost[LOSS_STARTS];
     if (f->run->n_entries > 1 && f->n_frames)
-        f->first_start = fmax(0, f->frame[0].end - f->run->entry[0].begin -
-                                     f->frame[0].covers * (1 - f->frame[0].before));
+        f->first_start = fmax(0, fmin(f->frame[0].end - f->frame[0].covers *
+                                                            (1 - f->frame[0].before),
+                                      f->run->entry[1].begin) - f->run->entry[0].begin);
 }
 
 void figures_time(struct figures *f) {

@@ -35,7 +35,7 @@ void profile_mend_text(char *text, size_t bytes) {
 
 static const char *text_of(struct profile *p, const json_t *j, const char *key) {
     const char *text = json_string_value(json_object_get(j, key));
-    return text ? arena_copy(&p->arena, text) : "";
+    return text ? arena_escaped(&p->arena, text) : "";
 }
 
 static double number_of(const json_t *j, const char *key) {
@@ -64,7 +64,7 @@ static const char *list_of(struct profile *p, const json_t *j, const char *key) 
     json_array_foreach(json_object_get(j, key), i, value)
         text_add(&t, "%s%s", i ? " " : "",
                  json_string_value(value) ? json_string_value(value) : "?");
-    const char *list = t.data ? arena_copy(&p->arena, t.data) : "";
+    const char *list = arena_escaped(&p->arena, t.data ? t.data : "");
     if (t.failed) p->arena.failed = true;
     text_free(&t);
     return list;
@@ -101,7 +101,7 @@ static void read_rates(struct profile *p, struct profile_host *h, const json_t *
         return;
     }
     json_object_foreach(rates, type, value)
-        h->rate[h->n_rates++] = (struct profile_rate){arena_copy(&p->arena, type),
+        h->rate[h->n_rates++] = (struct profile_rate){arena_escaped(&p->arena, type),
                                                       number_of(rates, type)};
 }
 

@@ -185,9 +185,8 @@ static bool is_directory(const char *path) {
 static bool add_host(struct profile *p, struct folders *f, const char *name, const char *path) {
     if (!is_directory(arena_text(&p->arena, "%s/profile", path))) return true;
     if (!ARRAY_GROW(f->host, f->n, f->capacity)) return false;
-    f->host[f->n].name = arena_copy(&p->arena, name);
+    f->host[f->n].name = arena_escaped(&p->arena, name);
     f->host[f->n].path = arena_copy(&p->arena, path);
-    profile_mend_text(f->host[f->n].name, strlen(name));
     f->n++;
     return !p->arena.failed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads a profile: DIR/profile/N, or with several hosts DIR/hosts/NAME/profile/N, of a run that
  * goes on, has ended, or was killed. Files that are cut or damaged give fewer spans; what is
- * missing is counted. All texts are valid UTF-8. Besides spans (crew/spans.h) there are
+ * missing is counted. All texts are as of text_add_escaped. Besides spans (crew/spans.h) there are
  *
  *     items.jsonl   what is computed. A first line with "version" is about all, as far as known:
  *                       {"version":1,"steps":[10,20],"lanes":8,"threads":2,"workers":2,

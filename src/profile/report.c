@@ -257,11 +257,7 @@ static void add_state(const struct figures *f, struct text *out) {
     const struct run_read *r = f->run;
     const struct run_entry *last = r->n_entries ? &r->entry[r->n_entries - 1] : NULL;
     text_add(out, " The run ");
-    if (*r->title) {
-        text_add(out, "of ");
-        text_add_escaped(out, r->title);
-        text_add(out, " ");
-    }
+    if (*r->title) text_add(out, "of %s ", r->title);
     text_add(out, "has done %s", NUMBER((double)f->last));
     if (r->steps > 0) text_add(out, " of %s", NUMBER((double)r->steps));
     text_add(out, " step%s in %s", f->last == 1 && r->steps <= 1 ? "" : "s", TIME(f->wall));

@@ -358,11 +358,9 @@ static bool incomplete(const struct figures *f, struct finding *found) {
     else if (!f->has_series)
         text_add(&found->evidence, "%sThe run has no workers.series: what workers spent their "
                  "time on is not known.", space);
-    else if (*f->run->version && strcmp(f->run->version, TRI_VERSION)) {
-        text_add(&found->evidence, "%sThe run is of version ", space);
-        text_add_escaped(&found->evidence, f->run->version);
-        text_add(&found->evidence, "; this is %s.", TRI_VERSION);
-    }
+    else if (*f->run->version && strcmp(f->run->version, TRI_VERSION))
+        text_add(&found->evidence, "%sThe run is of version %s; this is %s.", space,
+                 f->run->version, TRI_VERSION);
     if (!found->evidence.size) return false;
     text_add(&found->remedy, "What is missing is in no figure here.");
     return true;

@@ -6,8 +6,7 @@
 
 #include "profile/figures.h"
 
-/* What a rule has found. Texts are whole sentences; names that a user or a process chose are added
- * with text_add_escaped. */
+/* What a rule has found. Texts are whole sentences. */
 struct finding {
     const struct rule *rule;
     struct text evidence, remedy;
@@ -74,6 +73,8 @@ extern const struct thresholds {
     double useful_operator; /* its time with the lanes that are advised, in small ones */
     double operator_itself; /* of which about so many pass if there is next to nothing to compute */
 } thresholds;
+
+#define RULES_LANES 65536 /* more are not advised */
 
 /* For sentences: "412 ms", "19 %", "1,240". Each needs a buffer, as (char[RULES_TEXT]){0}. */
 #define RULES_TEXT 32

@@ -2,9 +2,9 @@
  * Rules about workers: who is slow, has no core, or has nothing to do. */
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "observe/log.h"
 #include "profile/rules.h"
 
 /* ---- slow workers, and why ---- */
@@ -63,9 +63,10 @@ bool rule_slow_worker(const struct figures *f, struct finding *found) {
              worst->name + 1, SHARE(worst->lane / usual - 1));
     if (worst->slow_since > 1)
         text_add(&found->evidence, " since step %s", NUMBER((double)worst->slow_since));
-    text_add(&found->evidence, ": %s a lane instead of %s. The others wait for lanes %s of their "
-             "time.", TIME(worst->lane), TIME(usual), SHARE(others / (double)(f->n - slow)));
-    if (slow > 1) text_add(&found->evidence, " So do %zu workers in all.", slow);
+    text_add(&found->evidence, ": %s a lane instead of %s.", TIME(worst->lane), TIME(usual));
+    if (slow > 1) text_add(&found->evidence, " %zu workers are slow in all.", slow);
+    text_add(&found->evidence, " The others wait for lanes %s of their time.",
+             SHARE(others / (double)(f->n - slow)));
     found->cost = slow_cost(f, usual);
     const bool no_core = worst->no_core > thresholds.no_core;
     const struct figures_host *h = &f->host[worst->host];
@@ -77,13 +78,24 @@ bool rule_slow_worker(const struct figures *f, struct finding *found) {
     return true;
 }
 
-/* Who ran on the worker's core, as the agent saw it last. */
+/* When this step began, or one soon after it. */
+static double time_of_step(const struct figures *f, int64_t step) {
+    size_t i = 0;
+    while (i < f->n_frames && f->frame[i].step < step) i++;
+    return i < f->n_frames ? f->frame[i].end - f->frame[i].covers : 0;
+}
+
+/* Who ran on the worker's core, as the agent saw it last: in the recent part of the run, or when it
+ * began to have none, as the agent says it once. */
 static const struct figures_event *rival_of(const struct figures *f,
                                             const struct figures_worker *w) {
     const struct figures_event *last = NULL;
+    const int64_t since = w->no_core_since;
+    const double time = time_of_step(f, since > 0 && since < f->recent ? since : f->recent);
     for (size_t i = 0; i < f->n_events; i++) {
         const struct figures_event *e = &f->event[i];
-        if (!strcmp(e->name, "shared-core") && e->worker == w->place && e->host == w->host)
+        if (!strcmp(e->name, "shared-core") && e->worker == w->place && e->host == w->host &&
+            e->time >= time)
             last = e;
     }
     return last;
@@ -93,15 +105,15 @@ static const struct figures_event *rival_of(const struct figures *f,
 static void add_rival(const struct figures *f, const struct figures_worker *w, bool all,
                       struct finding *found) {
     const struct figures_event *e = rival_of(f, w);
-    const char *who = e ? strstr(e->text, "; ") : NULL, *pid = who ? strstr(who, ", pid ") : NULL;
-    const char *ran = pid ? strstr(pid, " ran for ") : NULL;
-    if (ran && base_number(ran + 9, NULL) < thresholds.rival) who = pid = NULL; /* it is none of them */
-    if (who) {
-        text_add(&found->evidence, " The agent saw: ");
-        text_add_escaped(&found->evidence, who + 2);
-        text_add(&found->evidence, ".");
+    const char *who = e ? strstr(e->text, "; ") : NULL, *ran = who ? strstr(who, " ran for ") : NULL;
+    const bool little = ran && base_number(ran + 9, NULL) < thresholds.rival; /* it is none of them */
+    if (who && !little) {
+        char time[LOG_TIME];
+        log_time((int64_t)(1e9 * fmin(e->time, 8e9)), time);
+        text_add(&found->evidence, " At %s the agent saw: %s.", time, who + 2);
     }
-    if (pid) text_add(&found->remedy, "End the process on its core (pid %d), or ", atoi(pid + 6));
+    if (e && e->pid > 0 && !little)
+        text_add(&found->remedy, "End the process on its core (pid %d), or ", e->pid);
     else text_add(&found->remedy, "End what else runs on %s, or ", all ? "the cores" : "its core");
     text_add(&found->remedy, all ? "use fewer workers."
                                  : "leave the core out (taskset -c), or use fewer workers.");
@@ -220,12 +232,9 @@ bool rule_drift(const struct figures *f, struct finding *found) {
                  (int)strcspn(spent_rows[kind].what, ";"), spent_rows[kind].what);
     const struct figures_event *e = event_at(f, f->slower_time);
     if (e) {
-        text_add(&found->evidence, " Near it, the log has: ");
-        text_add_escaped(&found->evidence, e->name);
+        text_add(&found->evidence, " Near it, the log has: %s", e->name);
         if (e->worker >= 0) text_add(&found->evidence, " of worker %d", e->worker);
-        text_add(&found->evidence, *e->text ? ", " : "");
-        text_add_escaped(&found->evidence, e->text);
-        text_add(&found->evidence, ".");
+        text_add(&found->evidence, "%s%s.", *e->text ? ", " : "", e->text);
     }
     found->cost = 1 - best / last;
     text_add(&found->remedy, e ? "See what this event changed (trireme log --since %lld)."
@@ -237,9 +246,9 @@ bool rule_drift(const struct figures *f, struct finding *found) {
 
 /* ---- lanes ---- */
 
-/* The nearest counts of lanes that workers and batch can be divided by; 0: there is none. */
+/* The nearest count of lanes that workers and batch can be divided by; 0: there is none. */
 static int64_t next_lanes(int64_t lanes, int64_t workers, int64_t batch) {
-    for (int64_t away = 1; away < batch; away++)
+    for (int64_t away = 1; away < batch && lanes <= RULES_LANES && away <= RULES_LANES; away++)
         for (int64_t v = lanes + away; v >= lanes - away; v -= 2 * away)
             if (v > 0 && v <= batch && v % workers == 0 && batch % v == 0) return v;
     return 0;
@@ -283,7 +292,7 @@ bool rule_not_worth_it(const struct figures *f, struct finding *found) {
         compute += own;
         all += own + s[SPENT_SUM] + s[SPENT_UPDATE] + s[SPENT_READ];
     }
-    if (compute >= thresholds.not_worth_it * step || all >= step) return false;
+    if (!(compute > 0) || compute >= thresholds.not_worth_it * step || all >= step) return false;
     text_add(&found->evidence, "All %zu workers together compute for %s of a step: they mostly "
              "wait for each other, %s of their time.", f->n, SHARE(compute / step),
              SHARE(figures_group(f->spent, SPENT_WAITS)));

@@ -7,8 +7,6 @@
 
 #include "profile/rules_items.h"
 
-#define MOST_LANES 65536
-
 /* ---- items ---- */
 
 bool each_item(struct each *e) {
@@ -50,8 +48,8 @@ static double bytes_out(const struct profile_item *item) {
 
 int64_t rules_lanes(const struct figures *f, double least, double most, int64_t multiple) {
     const int64_t batch = f->run ? f->run->batch : 0;
-    if (!(least <= MOST_LANES)) return 0;
-    for (int64_t n = (int64_t)fmax(ceil(least), 1); (double)n <= most && n <= MOST_LANES; n++)
+    if (!(least <= RULES_LANES)) return 0;
+    for (int64_t n = (int64_t)fmax(ceil(least), 1); (double)n <= most && n <= RULES_LANES; n++)
         if (n % multiple == 0 && (batch < 1 || batch % n == 0)) return n;
     return 0;
 }
@@ -144,10 +142,7 @@ struct worst {
 };
 
 static void add_place(struct text *t, const struct profile_item *item) {
-    text_add_escaped(t, item->name);
-    text_add(t, " (%s of ", item->operator);
-    text_add_escaped(t, *item->in ? item->in : "nothing");
-    text_add(t, ")");
+    text_add(t, "%s (%s of %s)", item->name, item->operator, *item->in ? item->in : "nothing");
 }
 
 static double rate_of(const struct profile_host *h, const char *type) {

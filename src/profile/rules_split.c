@@ -103,8 +103,7 @@ static double move_scopes(const struct profile *p, int stage, bool down, double 
             continue;
         const double ns = time_of_scope(p, stage, item->scope);
         if (!*item->scope || moved + ns / 2 > difference / 2) break;
-        text_add(names, "%s", moved > 0 ? ", " : "");
-        text_add_escaped(names, item->scope);
+        text_add(names, "%s%s", moved > 0 ? ", " : "", item->scope);
         moved += ns;
         last = item->scope;
     }
@@ -124,9 +123,9 @@ static void advise_stages(const struct figures *f, const struct stages *s, int l
                  "%s and %s of a step.", names.data, longest, to,
                  TIME((s->of[longest] - moved) / steps), TIME((s->of[to] + moved) / steps));
     } else if (largest->is) {
-        text_add_escaped(&found->remedy, largest->is->name);
-        text_add(&found->remedy, " alone takes %s of a step, and an operator is never in two "
-                 "stages: divide it with a mesh, or use less stages.", TIME(largest->ns / steps));
+        text_add(&found->remedy, "%s alone takes %s of a step, and an operator is never in two "
+                 "stages: divide it with a mesh, or use less stages.", largest->is->name,
+                 TIME(largest->ns / steps));
     }
     text_free(&names);
 }
@@ -209,10 +208,8 @@ static void advise_move(const char *why, struct text *out) {
     char *end = strstr(name, ".split.");
     if (!end && backward) end = strrchr(name, '.');
     if (end) *end = 0;
-    text_add(out, "Choose another strategy for ");
-    text_add_escaped(out, name);
-    text_add(out, ", which then needs no such move, or leave it whole; trireme explain shows what "
-             "each strategy moves. ");
+    text_add(out, "Choose another strategy for %s, which then needs no such move, or leave it "
+             "whole; trireme explain shows what each strategy moves. ", name);
 }
 
 bool rule_seats(const struct figures *f, struct finding *found) {
@@ -227,9 +224,8 @@ bool rule_seats(const struct figures *f, struct finding *found) {
     text_add(&found->evidence, "Workers wait for other seats of the mesh for %s of a step, and "
              "move tensors for %s.", SHARE(waits), SHARE(moves));
     for (int i = 0; i < n && i < MOVES_SHOWN; i++) {
-        text_add(&found->evidence, i ? "; " : " The moves that take longest: ");
-        text_add_escaped(&found->evidence, m[i].why);
-        text_add(&found->evidence, " (%s KiB and %s a step)",
+        text_add(&found->evidence, "%s%s (%s KiB and %s a step)",
+                 i ? "; " : " The moves that take longest: ", m[i].why,
                  NUMBER(ceil(m[i].bytes / steps / 1024)),
                  TIME(1e-9 * (m[i].ns + m[i].waited) / steps));
     }
@@ -290,10 +286,9 @@ bool rule_slow_split(const struct figures *f, struct finding *found) {
     if (!n) return false;
     const int64_t extent = extent_of(worst.is);
     text_add(&found->evidence, "%d operator(s) of a seat are slow, as kernels compute %d channels "
-             "or columns at once. The worst is ", n, thresholds.whole_vectors);
-    text_add_escaped(&found->evidence, worst.is->name);
-    text_add(&found->evidence, " (%s): a seat has %s of them, and it computes at %s of the rate "
-             "of others.", worst.is->operator, NUMBER((double)extent), SHARE(rate));
+             "or columns at once. The worst is %s (%s): a seat has %s of them, and it computes at "
+             "%s of the rate of others.", n, thresholds.whole_vectors, worst.is->name,
+             worst.is->operator, NUMBER((double)extent), SHARE(rate));
     const double whole = (double)extent * seats;
     double other = fmin(2 * seats, MOST_SEATS);
     while (other > 1 && (other == seats || fmod(whole, other * thresholds.whole_vectors) > 0)) other--;

@@ -108,7 +108,7 @@ static void reads(void **state) {
     assert_string_equal(h->item[3].move, "rows are split");
     assert_int_equal(h->item[4].bucket, 3);
     assert_int_equal(h->item[4].seat, -1);
-    assert_string_equal(h->item[5].operator, "?\xc3\xa4\x07\"");
+    assert_string_equal(h->item[5].operator, "?\xc3\xa4\\x07\"");
     assert_string_equal(h->item[5].name, "???");
     assert_int_equal(h->n_steps, 2);
     assert_int_equal(h->step[0].step, 10);
@@ -270,7 +270,7 @@ static void draws(void **state) {
                 "open|open 305-320\n"
                 "compute|compute 320-400\n"
                 "  scope|b 320-330\n"
-                "    operator|?\xc3\xa4\x07\" 320-330\n");
+                "    operator|?\xc3\xa4\\x07\" 320-330\n");
     check_track(trace, "thread 0", 1,
                 "wait-opening|waits for opening 0-10\n"
                 "lane|lane 2 10-300\n"
@@ -376,7 +376,7 @@ static void tables(void **state) {
         "kind,all_gather,,,,,,,,,,3,0.000000140,0.272904,,1.07143,1.07143,,\n"
         "kind,matmul,,,,,,,,,,3,0.000000110,0.214425,,0.545455,0.545455,,\n"
         "kind,add,,,,,,,,,,2,0.000000013,0.0253411,,12.3077,12.3077,,\n"
-        "kind,\"?\xc3\xa4 \"\"\",,,,,,,,,,1,0.000000010,0.0194932,,,,,\n"
+        "kind,\"?\xc3\xa4\\x07\"\"\",,,,,,,,,,1,0.000000010,0.0194932,,,,,\n"
         "instance,conv2d,conv2d+relu,a.conv,a/0,lane,,0,,,,3,0.000000240,0.467836,0.25,0.125,0.25,"
         "f32[2] f32[3],f32[4]\n"
         "instance,all_gather,all_gather,gather,,lane,,,,,,3,0.000000140,0.272904,,1.07143,1.07143,,"
@@ -385,7 +385,7 @@ static void tables(void **state) {
         "\n"
         "instance,matmul,matmul,\"b, \"\"c\"\"\",b,lane,,,,,,1,0.000000020,0.0389864,,,,,\n"
         "instance,add,add,sums,,sum,,,,,,2,0.000000013,0.0253411,,12.3077,12.3077,,\n"
-        "instance,\"?\xc3\xa4 \"\"\",\"?\xc3\xa4 \"\"\",???,b,,,,,,,1,"
+        "instance,\"?\xc3\xa4\\x07\"\"\",\"?\xc3\xa4\\x07\"\"\",???,b,,,,,,,1,"
         "0.000000010,0.0194932,,,,,\n");
     check_table("comm.csv",
                 "kind,operator,name,scope,host,why,in,out,bucket,times,bytes,seconds,rate,exposed,"

@@ -78,11 +78,20 @@ static void one_does(struct world *w, enum spent kind, double x) {
 
 static void slow_worker(struct world *w, double x) { w->done[1] = w->done[0] / x; }
 
+/* What the agent said so many seconds after the run began. */
+static const char *shared_log(int after, int pid, const char *text) {
+    static char log[512];
+    char time_text[LOG_TIME];
+    log_time((int64_t)(time(NULL) + after) * 1000000000, time_text);
+    snprintf(log, sizeof log, "{\"time\":\"%s\",\"level\":\"warning\",\"event\":\"shared-core\","
+             "\"worker\":1,\"core\":1,\"pid\":%d,\"text\":\"%s\"}\n", time_text, pid, text);
+    return log;
+}
+
 static void shared_core(struct world *w, double x) {
     w->no_core[1] = x;
-    w->log = "{\"time\":\"2026-01-31T12:00:00.123Z\",\"level\":\"warning\",\"event\":"
-             "\"shared-core\",\"worker\":1,\"core\":1,\"pid\":71,\"text\":\"worker 1 was ready; "
-             "py\\u001b[31m, pid 71, ran for 0.9 s of the last second on its core, 1\"}\n";
+    w->log = shared_log(4, 71, "worker 1 was ready; py\\u001b[31m, pid 7, ran for 0.9 s of the last "
+                               "second on its core, 1");
 }
 
 /* All time without a core is that of the quota. */
@@ -188,8 +197,7 @@ static const struct {
      "Worker 1 computes 18 % slower than the median: 1.4 ms a lane instead of 1.2 ms.",
      "use fewer workers"},
     {"shared-core", shared_core, &thresholds.no_core, 0.98, 1.1,
-     "for 550 us of each step, 11 % of its time, it was ready to run and had none. The agent "
-     "saw: py\\x1b[31m, pid 71, ran for 0.9 s of the last second on its core, 1.",
+     "Z the agent saw: py\\x1b[31m, pid 7, ran for 0.9 s of the last second on its core, 1.",
      "End the process on its core (pid 71)"},
     {"shared-core", stolen, &thresholds.stolen, 0.98, 1.1, "The hypervisor of this machine gave",
      "cores are its own"},
@@ -373,28 +381,30 @@ static void in_order(void **state) {
     }
 }
 
-/* Who had the core, as the agent saw it. A process that hardly ran is not blamed. */
+/* Who had the core, as the agent saw it. A process that hardly ran is not blamed, nor one that ran
+ * before the worker had no core. */
 static void rivals(void **state) {
     (void)state;
     static const struct {
+        int late, after, pid; /* late: frame */
         const char *text, *says, *remedy;
     } seen[] = {
-        {"w; /proc shows no processes of other users, and none of this one that ran on its core, 1",
-         "The agent saw: /proc shows no processes of other users", "End what else runs on its "
-                                                                   "core"},
-        {"w; ld, pid 71, ran for 0.0 s of the last second on its core, 1", "and had none. End what",
-         "leave the core out"},
-        {"w; ld, pid 71, ran for 0.3 s of the last second on its core, 1", "The agent saw: ld, pid",
-         "End the process on its core (pid 71)"},
+        {100, 4, 0, "w; /proc shows no processes of other users, and none of this one that ran on "
+         "its core, 1", "Z the agent saw: /proc shows no processes of other users",
+         "End what else runs on its core"},
+        {100, 4, 71, "w; ld, pid 71, ran for 0.0 s of the last second on its core, 1",
+         "20 % of its time, it was ready to run and had none. End what", "leave the core out"},
+        {100, 2, 71, "w; ld, pid 71, ran for 0.3 s of the last second on its core, 1",
+         "Z the agent saw: ld, pid 71", "End the process on its core (pid 71)"},
+        {60, 2, 71, "w; ld, pid 71, ran for 0.3 s of the last second on its core, 1",
+         "and had none. End what", "leave the core out"},
     };
     for (size_t i = 0; i < COUNT(seen); i++) {
         struct judged j;
-        char log[512];
         struct world w = world_clean();
-        snprintf(log, sizeof log, "{\"level\":\"warning\",\"event\":\"shared-core\",\"worker\":1,"
-                 "\"text\":\"%s\"}\n", seen[i].text);
+        w.late = seen[i].late;
         w.no_core[1] = 0.2;
-        w.log = log;
+        w.log = shared_log(seen[i].after, seen[i].pid, seen[i].text);
         judge(&w, &j);
         has(&j, seen[i].says);
         has(&j, seen[i].remedy);
