@@ -85,12 +85,6 @@ struct run_entry {
     int exit;                                /* -1: it has none */
 };
 
-struct run_total {
-    int worker;
-    const char *what;
-    double seconds;
-};
-
 struct run_fault {
     const char *kind, *text;
     double time, cost; /* cost: NaN: not known */
@@ -108,10 +102,9 @@ struct run_read {
     const char **command, **host;
     const char **option; /* name, value, ... */
     struct run_entry *entry;
-    struct run_total *total;
     struct run_fault *fault;
-    size_t n_command, n_hosts, n_options, n_entries, n_totals, n_faults;
-    struct json_t *root; /* owns the texts */
+    size_t n_command, n_hosts, n_options, n_entries, n_faults;
+    struct json_t *root; /* owns the texts; has the totals */
     struct arena arena;
 };
 

@@ -65,21 +65,6 @@ static void read_entries(struct run_read *r) {
                 .exit = small(one, "exit")};
 }
 
-static void read_totals(struct run_read *r) {
-    const json_t *all = json_object_get(r->root, "totals");
-    size_t i, n = 0;
-    json_t *one, *value;
-    const char *key;
-    json_array_foreach(all, i, one) n += json_object_size(one);
-    if (!MAKE(r, r->total, n)) return;
-    json_array_foreach(all, i, one) {
-        const int worker = small(one, "worker");
-        json_object_foreach(one, key, value)
-            if (worker >= 0 && strcmp(key, "worker") && json_is_number(value))
-                r->total[r->n_totals++] = (struct run_total){worker, key, json_number_value(value)};
-    }
-}
-
 static void read_faults(struct run_read *r) {
     const json_t *all = json_object_get(r->root, "faults"), *one;
     size_t i;
@@ -109,7 +94,6 @@ static void read_all(struct run_read *r) {
     r->n_hosts = read_texts(r, "hosts", &r->host);
     read_options(r);
     read_entries(r);
-    read_totals(r);
     read_faults(r);
 }
 
