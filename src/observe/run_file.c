@@ -131,11 +131,12 @@ void run_file_continue(struct run_file *f, const char *earlier) {
 
 /* ---- beginning ---- */
 
-/* When this process began, in ticks since the machine's start; -1: not known. */
-static int64_t process_start(void) {
-    char line[1024] = "";
+/* It is in ticks since the machine's start. */
+int64_t run_file_process(int64_t pid) {
+    char path[64], line[1024] = "";
     unsigned long long ticks;
-    FILE *f = fopen("/proc/self/stat", "re");
+    base_format(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+    FILE *f = fopen(path, "re");
     if (f && !fgets(line, sizeof line, f)) *line = 0;
     if (f) fclose(f);
     const char *at = strrchr(line, ')'); /* the name may have spaces; 20 fields are between */
@@ -146,7 +147,7 @@ static int64_t process_start(void) {
 static json_t *new_entry(const char *host) {
     char own[64] = "";
     if (!host && gethostname(own, sizeof own - 1)) *own = 0;
-    const int64_t start = process_start();
+    const int64_t start = run_file_process(getpid());
     return json_pack("{s:o,s:i,s:o,s:f,s:n,s:n,s:n,s:n}", "host", text(host ? host : own), "pid",
                      (int)getpid(), "process_start",
                      start < 0 ? json_null() : json_integer(start), "begin", now(), "end", "first",
