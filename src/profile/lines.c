@@ -207,3 +207,5 @@ tri_status run_files(const char *directory, const char *pattern, glob_t *found) 
     }
     return wrong ? base_fail(TRI_FAILED, "%s: %s", directory, wrong) : TRI_OK;
 }
+
+bool run_is_later(void) { return strstr(tri_message(), "a later version of Trireme"); }

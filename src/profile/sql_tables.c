@@ -2,12 +2,14 @@
 #include "profile/sql_tables.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "observe/log.h"
+#include "observe/run_file.h"
 #include "observe/series.h"
 
 /* A file of a run. */
@@ -142,16 +144,24 @@ static void put_entries(struct sql_table *t, const json_t *entries) {
     sql_text(t, "state", json_is_integer(code) ? state : "not ended");
 }
 
+static void leave_out(bool tells) {
+    if (tells) fprintf(stderr, "trireme: %s; it is left out\n", tri_message());
+}
+
 /* The fields of run.json but the long ones; a list or an object is text, for SQL's json_extract. */
-static void put_file(struct sql_table *t, const char *path) {
+static tri_status put_file(struct sql_table *t, const char *path) {
     static const char *const taken[] = {"entries", "totals", "faults"};
-    json_t *run = json_load_file(path, 0, NULL);
+    struct run_read run;
     const char *key;
     json_t *value;
-    put_entries(t, json_object_get(run, "entries"));
-    for (size_t i = 0; i < COUNT(taken); i++) json_object_del(run, taken[i]);
-    json_object_foreach(run, key, value) put_json(t, key, value);
-    json_decref(run);
+    const tri_status status = run_file_read(path, &run);
+    if (status && run_is_later()) return status;
+    if (status) leave_out(t->declares);
+    put_entries(t, json_object_get(run.root, "entries"));
+    for (size_t i = 0; i < COUNT(taken); i++) json_object_del(run.root, taken[i]);
+    json_object_foreach(run.root, key, value) put_json(t, key, value);
+    run_file_free(&run);
+    return TRI_OK;
 }
 
 static tri_status put_last(struct sql_table *t, struct lines *l, const char *path) {
@@ -175,7 +185,7 @@ static tri_status put_run(struct sql_table *t, struct sql_runs *r, const char *r
     tri_status status = run_files(run, "metrics.jsonl", &results);
     if (!status) status = run_files(run, "run.json", &file);
     sql_text(t, "run", run);
-    if (!status && file.gl_pathc) put_file(t, file.gl_pathv[0]);
+    if (!status && file.gl_pathc) status = put_file(t, file.gl_pathv[0]);
     for (size_t i = 0; i < results.gl_pathc && !status && !t->declares; i++)
         status = put_last(t, &r->lines, results.gl_pathv[i]);
     globfree(&results);
@@ -232,7 +242,7 @@ static tri_status put_frame(struct sql_table *t, const struct place *at, const s
 static tri_status walk_series(struct sql_table *t, const struct place *at) {
     struct series s;
     if (series_open(&s, at->path)) {
-        if (t->declares) fprintf(stderr, "trireme: %s; it is left out\n", tri_message());
+        leave_out(t->declares);
         return TRI_OK;
     }
     tri_status status = TRI_OK;
@@ -280,9 +290,13 @@ static tri_status walk_log(struct sql_table *t, const struct place *at) {
     size_t room = 0;
     int worker;
     if (strncmp(name + dot, ".log", 4)) return TRI_OK;
-    FILE *f = fopen(at->path, "re");
-    if (!f) return base_fail(TRI_FAILED, "%s: %s", at->path, strerror(errno));
+    const int fd = base_open(at->path, O_RDONLY, NULL);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     tri_status status = TRI_OK;
+    if (!f) {
+        leave_out(true);
+        return TRI_OK;
+    }
     for (ssize_t n; !status && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n';) {
         line[n - 1] = 0;
         sql_text(t, "run", at->run);

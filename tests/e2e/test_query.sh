@@ -62,7 +62,7 @@ mkdir -p odd/profile/10 odd/profile/10.1 odd/hosts/h1 "o'd*d"
     printf '{"step" : 3, "loss": 5e-1, "note": "x,\\"y"}\n{"step":4,"lo'
 } >odd/metrics.jsonl
 printf '{"step":9,"loss":4}\n' >odd/hosts/h1/metrics.jsonl
-printf '{"title":"a\\u001b[2J","lanes":4,"hosts":["h0"],"steps":20,"entries":[{"begin":1.5,"end":2,
+printf '{"format":1,"title":"a\\u001b[2J","lanes":4,"hosts":["h0"],"steps":20,"entries":[{"begin":1.5,"end":2,
     "exit":3},{"begin":4,"end":5,"exit":0}]}\n' >odd/run.json
 {
     printf '{"time":"1","level":"info","event":"start","n":1}\n'
@@ -153,6 +153,13 @@ mistake 'a function that runs a pragma' 2 'err:query takes one select' \
 mistake 'no select' 2 'err:--tables lists what there is' query a
 mistake 'no DIR' 2 "err:query DIR... 'select ...'" query
 mistake 'no run' 2 'err:lost has no files of a run' query lost 'select 1'
+mkdir later bad && echo '{"format":9}' >later/run.json && echo '{' >bad/run.json
+mkfifo bad/agent.log
+mistake 'a later version' 1 'err:later/run.json has format 9, of a later version' \
+    query later 'select 1'
+expect 'a damaged file' 0 'err:bad/run.json is no run.json, or damaged; it is left out' \
+    query bad 'select * from events'
+expect 'no log' 0 'err:bad/agent.log.*; it is left out' query bad 'select * from events'
 mistake 'two forms' 2 'err:give one' query a 'select 1' --csv --json
 many=$(seq -s, 101)
 mistake 'many columns' 2 'err:has 101 columns; --csv and --json' query a "select $many"
