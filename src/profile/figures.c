@@ -284,11 +284,18 @@ static tri_status take_series(struct series *s, struct figures_parts *p) {
     return status;
 }
 
+/* A file that cannot be read is left out, unless it is of a later version. */
+static tri_status leave_out(tri_status status, int64_t *bad) {
+    if (!status || run_is_later()) return status;
+    ++*bad;
+    return TRI_OK;
+}
+
 static tri_status read_series(struct figures *f, int host, const char *path) {
     struct series s;
     struct figures_parts p = {0};
     tri_status status = series_open(&s, path);
-    if (status) return status;
+    if (status) return leave_out(status, &f->bad_series);
     f->has_series = true;
     f->damaged_frames += s.damaged;
     if (s.n) status = figures_begin(f, host, s.layout.places, (size_t)s.n, &p);
@@ -355,12 +362,13 @@ static tri_status read_host(struct figures *f, int host) {
     const char *run = file_of(f, host, "run.json"), *series = file_of(f, host, "workers.series"),
                *lines = file_of(f, host, "metrics.jsonl");
     static const char none[] = "{\"format\":1}";
-    tri_status status = run ? run_file_read(run, &h->run)
-                            : run_file_parse("run.json", none, strlen(none), &h->run);
+    tri_status status = run ? leave_out(run_file_read(run, &h->run), &f->bad_runs) : TRI_OK;
+    f->has_run |= h->run.root != NULL;
+    if (!status && !h->run.root)
+        status = run_file_parse("run.json", none, strlen(none), &h->run);
     if (status) return status;
     escape(f, &h->run);
     if (f->arena.failed) return base_no_memory("run.json");
-    f->has_run |= run != NULL;
     h->cores = h->run.cores > 0 ? (double)h->run.cores : 0;
     h->workers = h->run.workers > 0 ? (double)h->run.workers : 0;
     if (h->run.threads > 0) f->threads = (double)h->run.threads;

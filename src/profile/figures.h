@@ -94,11 +94,12 @@ struct figures {
     /* Of metrics.jsonl: lines, those whose loss is no number, and the first of these; the share of
      * updates that were skipped, or NaN. */
     int64_t lines, bad, first_bad, damaged_lines, damaged_frames;
+    int64_t bad_runs, bad_series; /* files that cannot be read */
     double skipped;
     struct arena arena;
 };
 
-/* Fails if the directory has no files of a run. Free it in any case. */
+/* Fails if the directory has no files of a run, or some of a later version. Free it in any case. */
 tri_status figures_read(const char *directory, struct figures *f);
 void figures_free(struct figures *f);
 

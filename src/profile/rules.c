@@ -341,6 +341,8 @@ static void missing(struct finding *found, int64_t n, const char *what) {
 
 static bool incomplete(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
+    missing(found, f->bad_runs, "Files run.json that cannot be read");
+    missing(found, f->bad_series, "Files workers.series that cannot be read");
     missing(found, f->damaged_frames, "Damaged frames of workers.series");
     missing(found, f->damaged_lines, "Damaged lines of metrics.jsonl");
     if (p) {
@@ -352,10 +354,10 @@ static bool incomplete(const struct figures *f, struct finding *found) {
     }
     const char *space = found->evidence.size ? " " : "";
     found->cost = *space ? NAN : 0;
-    if (!f->has_run)
+    if (!f->has_run && !f->bad_runs)
         text_add(&found->evidence, "%sThe run has no run.json: it is of an earlier version, which "
                  "recorded less.", space);
-    else if (!f->has_series)
+    else if (!f->has_series && !f->bad_series)
         text_add(&found->evidence, "%sThe run has no workers.series: what workers spent their "
                  "time on is not known.", space);
     else if (*f->run->version && strcmp(f->run->version, TRI_VERSION))

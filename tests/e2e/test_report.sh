@@ -54,14 +54,18 @@ mistake 'no run' 2 'err:^trireme: none has no files of a run (run.json, metrics.
 mistake 'no directory' 2 'err:^trireme: nowhere: No such file or directory' report nowhere
 mistake 'a file' 2 'err:^trireme: one/run.json: Not a directory' report one/run.json
 mistake 'a later version' 1 'err:later/run.json has format 9, of a later version' report later
-mistake 'no JSON' 1 'err:bad/run.json is no run.json, or damaged' report bad
+expect 'no JSON' 0 'out:Files run.json that cannot be read: 1' report bad
+printf 'not a series' >bad/workers.series
+expect 'no series' 0 'out:Files workers.series that cannot be read: 1' report bad
+cp -r two next && printf '\2' | dd of=next/workers.series bs=1 seek=8 conv=notrunc 2>/dev/null
+mistake 'a later series' 1 'err:next/workers.series was written by a later version' report next
 mistake 'no DIR' 2 'err:report' report
 mistake 'two directories' 2 "err:report: one word too many: 'two'" report one two
 mistake 'an unknown option' 2 'err:--jsn.*--json' report one --jsn
 mistake 'no such profile' 2 'err:one: it has no profile' report one --profile 7
 if [ "$(id -u)" -ne 0 ]; then
     chmod 0 one/run.json
-    mistake 'not readable' 1 'err:one/run.json: Permission denied' report one
+    expect 'not readable' 0 'out:Files run.json that cannot be read: 1' report one
 fi
 
 finish
