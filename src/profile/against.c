@@ -8,7 +8,7 @@
 #include "base/columns.h"
 #include "profile/rules.h"
 
-#define SHOWN 20 /* rows of a list */
+#define SHOWN 20 /* rows of changes */
 
 /* Something that takes time in either profile. */
 struct row {
@@ -126,7 +126,7 @@ static void print_rows(const struct rows *r, bool a, bool b, const char *title, 
         const struct row *row = &r->row[i];
         const double change = change_of(row);
         if (row->is_in[0] != a || row->is_in[1] != b || (a && b && fabs(change) < least)) continue;
-        if (n++ >= SHOWN) {
+        if (n++ >= SHOWN && a && b) {
             more++;
             continue;
         }
@@ -141,6 +141,20 @@ static void print_rows(const struct rows *r, bool a, bool b, const char *title, 
     if (more) text_add(out, "  and %d more\n", more);
 }
 
+/* What makes the figures less comparable. */
+static void tell_difference(const struct profile *a, const struct profile *b, struct text *out) {
+    const double threads[] = {a->study->threads, b->study->threads};
+    if (steps_of(a) != steps_of(b))
+        text_add(out, "It is of %.0f step(s), the profile before of %.0f.\n", steps_of(a),
+                 steps_of(b));
+    if (fabs(threads[0] - threads[1]) >= 0.5)
+        text_add(out, "%.0f thread(s) compute, in the profile before %.0f.\n", threads[0],
+                 threads[1]);
+    if (a->lost || b->lost)
+        text_add(out, "%lld span(s) of it were lost, and %lld of the profile before: their time is "
+                 "missing.\n", (long long)a->lost, (long long)b->lost);
+}
+
 tri_status against_print(const struct profile *a, const struct profile *b, struct text *out) {
     struct rows r = {0};
     const double now = a->study->step, before = b->study->step;
@@ -149,7 +163,9 @@ tri_status against_print(const struct profile *a, const struct profile *b, struc
     text_add(out, "A step takes %s instead of %s", TIME(now), TIME(before));
     if (before > 0)
         text_add(out, ", %s %s", SHARE(fabs(now / before - 1)), now < before ? "less" : "more");
-    text_add(out, ".\n\n");
+    text_add(out, ".\n");
+    tell_difference(a, b, out);
+    text_add(out, "\n");
     print_rows(&r, true, true, "Changed, as time of all threads in a step: the change, now, before",
                out);
     print_rows(&r, true, false, "\nAdded", out);

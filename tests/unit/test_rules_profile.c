@@ -412,6 +412,42 @@ static void against(void **state) {
         "\nRemoved\n"
         "  -50 us  relu, phase step\n");
     text_free(&out);
+    a.lost = 3;
+    b.host[0].n_steps = 2;
+    b.study->threads = 1;
+    assert_int_equal(against_print(&a, &b, &out), TRI_OK);
+    assert_non_null(strstr(out.data, "It is of 1 step, the profile before of 2.\n"
+                                     "2 threads compute, in the profile before 1.\n"
+                                     "3 spans of it were lost, and 0 of the profile before: "));
+    text_free(&out);
+    profile_free(&a);
+    profile_free(&b);
+}
+
+/* All that was added is listed. */
+static void many_added(void **state) {
+    (void)state;
+    static const struct part part[] = {{2, SPENT_COMPUTE, 0, 1, 100000}, END};
+    static const char none[] = ITEM("conv2d", "\"phase\":\"lane\"");
+    struct text items = {0}, out = {0};
+    struct part parts[31];
+    struct profile a, b;
+    for (int i = 0; i < 30; i++) {
+        text_add(&items, "{\"operator\":\"op%d\",\"phase\":\"lane\"}\n", i);
+        parts[i] = (struct part){2, SPENT_COMPUTE, i, 1, 1000};
+    }
+    parts[30] = (struct part)END;
+    assert_int_equal(mkdir(at("c"), 0777) | mkdir(at("d"), 0777), 0);
+    make_study(&a, "c", parts, 0, items.data);
+    make_study(&b, "d", part, 0, none);
+    assert_int_equal(against_print(&a, &b, &out), TRI_OK);
+    for (int i = 0; i < 30; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "us  op%d\n", i);
+        assert_non_null(strstr(out.data, name));
+    }
+    text_free(&items);
+    text_free(&out);
     profile_free(&a);
     profile_free(&b);
 }
@@ -422,6 +458,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(busy_link),
                                        TEST(told),
                                        TEST(bubbles_of_uneven_stages), TEST(path),
-                                       TEST(path_in_a_circle), TEST(against)};
+                                       TEST(path_in_a_circle), TEST(against), TEST(many_added)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
