@@ -46,7 +46,7 @@ struct figures_event {
 
 /* A time of the run, in order. */
 struct figures_frame {
-    double end, covers; /* seconds; end: since 1970 */
+    double end, covers; /* seconds; end: since 1970, if run.json says when the run began */
     double took;        /* by a step; 0: none ended */
     double steps, slowest;
     int64_t step;

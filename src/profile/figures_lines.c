@@ -19,23 +19,23 @@ static double number(const json_t *object, const char *key) {
     return json_number_value(json_object_get(object, key));
 }
 
-/* "workers":[{"worker":0,"compute":0.04,"wait":0.01,"reduce":0.02,"data":0.007,"lanes":53,
- * "peak":6090752}]: seconds of the line's time. Returns how many places there are. */
-static int read_workers(const char *line, double seconds, int places,
-                        struct figures_place *place) {
+/* Adds "workers":[{"worker":0,"compute":0.04,"wait":0.01,"reduce":0.02,"data":0.007,"lanes":53,
+ * "peak":6090752}] of a line, in seconds. Returns how many places there are. */
+static int read_workers(const char *line, int places, struct figures_place *place) {
     json_t *j = strstr(line, "\"workers\"") ? json_loads(line, 0, NULL) : NULL, *one;
     size_t i;
     int most = 0;
     json_array_foreach(json_object_get(j, "workers"), i, one) {
         const int64_t k = json_integer_value(json_object_get(one, "worker"));
         if (k >= 0 && k < PLACES_MOST && k >= most) most = (int)k + 1;
-        if (k < 0 || k >= places || !(seconds > 0)) continue;
+        if (k < 0 || k >= places) continue;
         struct figures_place *to = &place[k];
-        *to = (struct figures_place){.lanes = number(one, "lanes"), .memory = number(one, "peak")};
-        to->spent[SPENT_COMPUTE] = number(one, "compute") / seconds;
-        to->spent[SPENT_WAIT_LANES] = number(one, "wait") / seconds;
-        to->spent[SPENT_SUM] = number(one, "reduce") / seconds;
-        to->spent[SPENT_READ] = number(one, "data") / seconds;
+        to->lanes += number(one, "lanes");
+        to->memory = fmax(to->memory, number(one, "peak"));
+        to->spent[SPENT_COMPUTE] += number(one, "compute");
+        to->spent[SPENT_WAIT_LANES] += number(one, "wait");
+        to->spent[SPENT_SUM] += number(one, "reduce");
+        to->spent[SPENT_READ] += number(one, "data");
     }
     json_decref(j);
     return most;
@@ -47,9 +47,16 @@ struct reading {
     struct figures *f;
     struct lines lines;
     size_t loss, skipped; /* fields */
-    double last_skipped, clock, before; /* before: seconds of earlier entries */
-    double seen, steps;
+    double last_skipped, steps;
+    /* Lines become at most FRAMES_MOST frames: clock: seconds of this entry; before: when it began,
+     * since 1970, or if that is not known, seconds of those before; entries: before it. */
+    double clock, before;
+    size_t entries;
+    int64_t each, taken; /* lines: of a frame, in this one */
+    struct figures_frame frame;
 };
+
+#define FRAMES_MOST 16384
 
 static size_t find_field(const struct lines *l, size_t at, const char *name) {
     if (at < l->n && !strcmp(l->name[at], name)) return at;
@@ -80,22 +87,45 @@ static void read_line(struct reading *r) {
     }
 }
 
-/* A line as a frame of the run's time. */
-static tri_status take_line(struct reading *r, struct figures_parts *p,
+/* The frame that lines have filled. */
+static tri_status end_frame(struct reading *r, struct figures_parts *p,
                             struct figures_place *place) {
     static const double none[3] = {0};
+    if (!r->taken) return TRI_OK;
+    for (int i = 0; i < p->places; i++) /* seconds become shares */
+        for (int k = 0; k < SPENTS; k++)
+            place[i].spent[k] = r->frame.covers > 0 ? place[i].spent[k] / r->frame.covers : 0;
+    const tri_status status = figures_take(p, &r->frame, none, place);
+    memset(place, 0, (size_t)p->places * sizeof *place);
+    r->frame = (struct figures_frame){.end = 0};
+    r->taken = 0;
+    return status;
+}
+
+/* When an entry began; if that is not known, when those before it took so long. */
+static double begin_of(const struct reading *r, double otherwise) {
+    const struct run_read *run = r->f->run;
+    const double begin = r->entries < run->n_entries ? run->entry[r->entries].begin : NAN;
+    return isfinite(begin) ? begin : otherwise;
+}
+
+static tri_status take_line(struct reading *r, struct figures_parts *p,
+                            struct figures_place *place) {
     const struct lines *l = &r->lines;
     const double now = l->value[LINES_SECONDS];
     if (!(now >= 0)) return TRI_OK;
-    if (now < r->clock) r->before += r->clock, r->clock = 0;
-    const double covers = now - r->clock;
+    if (now < r->clock) {
+        r->entries++;
+        r->before = begin_of(r, r->before + r->clock);
+        r->clock = 0;
+    }
+    r->frame.end = r->before + now;
+    r->frame.covers += now - r->clock;
+    r->frame.steps += steps_of(l);
+    r->frame.step = (int64_t)l->value[LINES_STEP];
     r->clock = now;
-    memset(place, 0, (size_t)p->places * sizeof *place);
-    read_workers(l->line, covers, p->places, place);
-    const struct figures_frame frame = {.end = r->before + now,
-                                        .covers = covers, .steps = steps_of(l),
-                                        .step = (int64_t)l->value[LINES_STEP]};
-    return figures_take(p, &frame, none, place);
+    read_workers(l->line, p->places, place);
+    return ++r->taken < r->each ? TRI_OK : end_frame(r, p, place);
 }
 
 static tri_status read_lines(struct reading *r, const char *path, struct figures_parts *p) {
@@ -106,6 +136,7 @@ static tri_status read_lines(struct reading *r, const char *path, struct figures
         if (p) status = take_line(r, p, place);
         else read_line(r);
     }
+    if (p && !status) status = end_frame(r, p, place);
     free(place);
     return status;
 }
@@ -114,7 +145,7 @@ static tri_status read_lines(struct reading *r, const char *path, struct figures
 static int count_places(const char *path) {
     struct lines l = {0};
     int places = 0;
-    if (!lines_open(&l, path) && lines_next(&l)) places = read_workers(l.line, 0, 0, NULL);
+    if (!lines_open(&l, path) && lines_next(&l)) places = read_workers(l.line, 0, NULL);
     lines_free(&l);
     return places;
 }
@@ -128,7 +159,9 @@ tri_status figures_lines(struct figures *f, const char *path, bool times) {
     if (!status && times && f->lines && !f->n_frames) {
         const int places = count_places(path);
         f->old = places > 0;
-        status = figures_begin(f, 0, places, (size_t)f->lines, &p);
+        r.each = 1 + (f->lines - 1) / FRAMES_MOST;
+        r.before = begin_of(&r, 0);
+        status = figures_begin(f, 0, places, (size_t)(1 + (f->lines - 1) / r.each), &p);
         if (!status) status = read_lines(&r, path, &p);
         if (!status) status = figures_end(&p);
         free(p.sum);

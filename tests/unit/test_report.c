@@ -502,6 +502,36 @@ static void old(void **state) {
     done(&j);
 }
 
+/* Frames of lines are of the entries' time. */
+static void without_series(void **state) {
+    (void)state;
+    struct judged j;
+    struct world w = world_clean();
+    w.entries = ",{\"begin\":4000000000,\"end\":4000000009,\"exit\":0}";
+    w.metrics = "{\"step\":1,\"seconds\":1}\n{\"step\":2,\"seconds\":2}\n"
+                "{\"step\":3,\"seconds\":1.5}\n";
+    world_make(&w, directory);
+    unlink(at("workers.series"));
+    judge_folder(directory, &j);
+    assert_int_equal(j.f.n_frames, 3);
+    assert_true(fabs(j.f.frame[1].end - j.f.run->entry[0].begin - 2) < 1e-3);
+    assert_true(fabs(j.f.frame[2].end - 4000000001.5) < 1e-3);
+    done(&j);
+    struct text many = {0};
+    for (int i = 1; i <= 20001; i++)
+        text_add(&many, "{\"step\":%d,\"seconds\":%d,\"workers\":[{\"worker\":0,\"compute\":0.5,"
+                 "\"lanes\":2}]}\n", i, i);
+    world_file(directory, "metrics.jsonl", many.data);
+    text_free(&many);
+    judge_folder(directory, &j);
+    assert_int_equal(j.f.n_frames, 10001);
+    assert_true(j.f.frame[0].steps == 2 && j.f.frame[10000].steps == 1);
+    assert_true(fabs(j.f.frame[0].covers - 2) < 1e-9 && fabs(j.f.step - 1) < 1e-9);
+    assert_true(fabs((double)j.f.frame[0].beside[SPENT_COMPUTE] - 0.5) < 1e-6);
+    assert_true(j.f.worker[0].lanes == 40002);
+    done(&j);
+}
+
 /* Killed at any byte of a file: a report or a message, never a crash. */
 static void cut(void **state) {
     (void)state;
@@ -563,6 +593,7 @@ int main(void) {
         cmocka_unit_test_teardown(as_json, empty),    cmocka_unit_test_teardown(hosts, empty),
         cmocka_unit_test_teardown(old, empty),        cmocka_unit_test_teardown(cut, empty),
         cmocka_unit_test_teardown(rivals, empty),
+        cmocka_unit_test_teardown(without_series, empty),
         cmocka_unit_test_teardown(names_events, empty),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
