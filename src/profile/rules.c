@@ -10,10 +10,11 @@
 #include "observe/progress.h"
 
 const struct thresholds thresholds = {
-    .note = 0.005, .unexplained = 0.02, .communicates = 0.1, .said = 0.01,
-    .change = 0.001, .listed = 0.001, .useful = 1.5, .slow_worker = 1.15, .no_core = 0.1, .throttled_periods = 0.05,
-    .stolen = 0.05, .rival = 0.1, .crowded = 1, .short_run = 2, .drift = 0.1, .grew = 0.1,
-    .near = 0.1, .samples = 0.05, .uneven_lanes = 0.1, .not_worth_it = 1.1,
+    .note = 0.005, .unexplained = 0.02, .communicates = 0.1, .said = 0.01, .change = 0.001,
+    .listed = 0.001, .useful = 1.5, .slow_worker = 1.15, .no_core = 0.1,
+    .throttled_periods = 0.05, .stolen = 0.05, .rival = 0.1, .crowded = 1, .short_run = 2,
+    .drift = 0.1, .grew = 0.1, .near = 0.1, .samples = 0.05, .uneven_lanes = 0.1,
+    .not_worth_it = 1.1,
     .saving = 0.01, .evaluating = 0.1, .callback = 0.05, .auditing = 0.05,
     .lost_lanes = 0.05, .least_lanes = 100, .goodput = 0.98,
     .memory_limit = 0.95, .memory_plan = 0.05, .skipped = 0.05, .link = 0.6, .link_waits = 0.1,

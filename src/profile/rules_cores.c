@@ -105,8 +105,9 @@ static const struct figures_event *rival_of(const struct figures *f,
 static void add_rival(const struct figures *f, const struct figures_worker *w, bool all,
                       struct finding *found) {
     const struct figures_event *e = rival_of(f, w);
-    const char *who = e ? strstr(e->text, "; ") : NULL, *ran = who ? strstr(who, " ran for ") : NULL;
-    const bool little = ran && base_number(ran + 9, NULL) < thresholds.rival; /* it is none of them */
+    const char *who = e ? strstr(e->text, "; ") : NULL,
+               *ran = who ? strstr(who, " ran for ") : NULL;
+    const bool little = ran && base_number(ran + 9, NULL) < thresholds.rival;
     if (who && !little) {
         char time[LOG_TIME];
         log_time((int64_t)(1e9 * fmin(e->time, 8e9)), time);
@@ -175,8 +176,8 @@ bool rule_crowded(const struct figures *f, struct finding *found) {
         double none = 0, n = 0;
         for (size_t k = 0; k < f->n; k++)
             if (f->worker[k].host == (int)i) none += f->worker[k].no_core, n++;
-        /* a short run was never asked for cores */
-        found->cost = none > 0 ? none / n : f->wall < thresholds.short_run ? 1 - h->cores / threads : 0;
+        const bool unasked = f->wall < thresholds.short_run;
+        found->cost = none > 0 ? none / n : unasked ? 1 - h->cores / threads : 0;
         text_add(&found->evidence, "%g worker(s) of %g thread(s) share %g core(s)%s%s: their "
                  "threads have no core for %s of their time.", h->workers, f->threads, h->cores,
                  *h->name ? " of " : "", h->name, SHARE(found->cost));

@@ -161,8 +161,8 @@ static void advise_rate(const struct figures *f, const struct worst *w, struct f
     const bool f32 = !strncmp(item->out, "f32", 3) && !figures_option(f, "--amp"),
                memory = h->bandwidth > 0 && item->bytes / h->bandwidth >= tables_ideal(h, item);
     const double gain = rate_of(h, "f32") > 0 ? rate_of(h, "bf16") / rate_of(h, "f32") : 0;
-    const bool small = (double)dim[0] < thresholds.few_samples || 1e-9 * w->e.ns / (double)w->e.of->calls <
-                                                   thresholds.small_operator;
+    const double takes = 1e-9 * w->e.ns / (double)w->e.of->calls;
+    const bool small = (double)dim[0] < thresholds.few_samples || takes < thresholds.small_operator;
     found->effect_of = small ? "small-lanes " : "";
     if (small)
         text_add(&found->remedy, "Give each call more to do: a larger batch, or fewer --lanes; "

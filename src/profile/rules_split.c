@@ -291,7 +291,8 @@ bool rule_slow_split(const struct figures *f, struct finding *found) {
              worst.is->operator, NUMBER((double)extent), SHARE(rate));
     const double whole = (double)extent * seats;
     double other = fmin(2 * seats, MOST_SEATS);
-    while (other > 1 && (other == seats || fmod(whole, other * thresholds.whole_vectors) > 0)) other--;
+    while (other > 1 && (other == seats || fmod(whole, other * thresholds.whole_vectors) > 0))
+        other--;
     if (other > 1)
         text_add(&found->remedy, "Split it by %s, which gives each seat %s, or by another factor, "
                  "such as the samples.", NUMBER(other), NUMBER(whole / other));

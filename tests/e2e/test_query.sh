@@ -62,8 +62,8 @@ mkdir -p odd/profile/10 odd/profile/10.1 odd/hosts/h1 "o'd*d"
     printf '{"step" : 3, "loss": 5e-1, "note": "x,\\"y"}\n{"step":4,"lo'
 } >odd/metrics.jsonl
 printf '{"step":9,"loss":4}\n' >odd/hosts/h1/metrics.jsonl
-printf '{"format":1,"title":"a\\u001b[2J","lanes":4,"hosts":["h0"],"steps":20,"entries":[{"begin":1.5,"end":2,
-    "exit":3},{"begin":4,"end":5,"exit":0}]}\n' >odd/run.json
+printf '{"format":1,"title":"a\\u001b[2J","lanes":4,"hosts":["h0"],"steps":20,
+    "entries":[{"begin":1.5,"end":2,"exit":3},{"begin":4,"end":5,"exit":0}]}\n' >odd/run.json
 {
     printf '{"time":"1","level":"info","event":"start","n":1}\n'
     printf '\033[31m\377\n{"time":"2","worker":1}\n{"cut'

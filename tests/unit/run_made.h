@@ -4,7 +4,9 @@
 #define RUN_MADE_H
 
 #include <sys/stat.h>
+#include <time.h>
 
+#include "observe/log.h"
 #include "observe/times.h"
 #include "profile/report.h"
 
@@ -47,6 +49,17 @@ static inline struct world world_clean(void) {
         w.memory[i] = 50e6;
     }
     return w;
+}
+
+/* A log in which the agent says so, so many seconds after now. */
+static inline const char *world_shared(int after, int pid, const char *text) {
+    static char log[512];
+    char time_text[LOG_TIME];
+    log_time((int64_t)(time(NULL) + after) * 1000000000, time_text);
+    snprintf(log, sizeof log, "{\"time\":\"%s\",\"level\":\"warning\",\"event\":"
+             "\"shared-core\",\"worker\":1,\"core\":1,\"pid\":%d,\"text\":\"%s\"}\n",
+             time_text, pid, text);
+    return log;
 }
 
 static inline void world_file(const char *folder, const char *name, const char *text) {

@@ -10,9 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
-#include <time.h>
 
-#include "observe/log.h"
 #include "unit/scratch.h"
 
 #include "unit/run_made.h"
@@ -78,20 +76,10 @@ static void one_does(struct world *w, enum spent kind, double x) {
 
 static void slow_worker(struct world *w, double x) { w->done[1] = w->done[0] / x; }
 
-/* What the agent said so many seconds after the run began. */
-static const char *shared_log(int after, int pid, const char *text) {
-    static char log[512];
-    char time_text[LOG_TIME];
-    log_time((int64_t)(time(NULL) + after) * 1000000000, time_text);
-    snprintf(log, sizeof log, "{\"time\":\"%s\",\"level\":\"warning\",\"event\":\"shared-core\","
-             "\"worker\":1,\"core\":1,\"pid\":%d,\"text\":\"%s\"}\n", time_text, pid, text);
-    return log;
-}
-
 static void shared_core(struct world *w, double x) {
     w->no_core[1] = x;
-    w->log = shared_log(4, 71, "worker 1 was ready; py\\u001b[31m, pid 7, ran for 0.9 s of the last "
-                               "second on its core, 1");
+    w->log = world_shared(4, 71, "worker 1 was ready; py\\u001b[31m, pid 7, ran for 0.9 s of the "
+                               "last second on its core, 1");
 }
 
 /* All time without a core is that of the quota. */
@@ -332,6 +320,14 @@ static void note_beside_unknown(struct world *w) {
     memory(w, 0.97);
 }
 
+static void two_slow(struct world *w) {
+    w->workers = w->cores = 4;
+    w->lanes = 16;
+    w->done[2] = w->done[3] = 2;
+}
+
+static void nothing_computed(struct world *w) { wait_for_all(w, SPENT_WAIT_TASKS, 0.95); }
+
 static void waits_for_nobody(struct world *w) { wait_for_all(w, SPENT_UNKNOWN, 0.15); }
 
 static const struct {
@@ -353,6 +349,9 @@ static const struct {
     {"few lanes", few_lanes, "", ""},
     {"what is not known is no note", note_beside_unknown, "memory not-finite ",
      "Notes, as they cost less than 0.5 %: 2. not-finite, 0.1 % of the run"},
+    {"two slow workers", two_slow, "slow-worker ",
+     "2.4 ms a lane instead of 1.2 ms. 2 workers are slow in all. The others wait"},
+    {"nobody computes", nothing_computed, "", ""},
     {"unexplained time", waits_for_nobody, "", "Unexplained is 15 % of a step"},
 };
 
@@ -404,7 +403,7 @@ static void rivals(void **state) {
         struct world w = world_clean();
         w.late = seen[i].late;
         w.no_core[1] = 0.2;
-        w.log = shared_log(seen[i].after, seen[i].pid, seen[i].text);
+        w.log = world_shared(seen[i].after, seen[i].pid, seen[i].text);
         judge(&w, &j);
         has(&j, seen[i].says);
         has(&j, seen[i].remedy);

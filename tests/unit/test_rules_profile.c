@@ -87,6 +87,10 @@ static const char stages[] =
     ITEM("conv2d", "\"phase\":\"lane\",\"stage\":1,\"scope\":\"b/0\"")
     ITEM("matmul", "\"phase\":\"lane\",\"stage\":1,\"scope\":\"b/1\"")
     ITEM("relu", "\"phase\":\"lane\",\"stage\":1,\"scope\":\"b/0\",\"backward\":true");
+static const char parts_of_tracks[] =
+    HEAD "}\n" ITEM("conv2d", "\"phase\":\"lane\",\"stage\":0,\"scope\":\"a\"")
+    ITEM("conv2d", "\"phase\":\"lane\",\"stage\":1,\"scope\":\"b\"")
+    ITEM("conv2d", "\"phase\":\"lane\",\"stage\":3,\"scope\":\"c\"");
 static const char many_lanes[] = "{\"version\":1,\"lanes\":30,\"waiting\":0.14}\n"
                                  ITEM("conv2d", "\"phase\":\"lane\",\"stage\":5");
 static const char two_lanes[] = "{\"version\":1,\"lanes\":2}\n"
@@ -140,6 +144,10 @@ static const struct {
      529000, 531000, 0.1005,
      "Stage 1 takes 1.20 times as long as the mean of all 2: 400 us, 601 us of a step",
      "Move b/0 from stage 1 to stage 0 (tri_stage): they then take 531 us and 470 us of a step."},
+    {"stages of a track", parts_of_tracks, rule_uneven_stages, {NULL},
+     {{0, SPENT_COMPUTE, 0, 4, 100000}, {1, SPENT_COMPUTE, 1, 1, 100000},
+      {1, SPENT_COMPUTE, 2, 1, VARIES}, END}, 499000, 501000, 0.1005,
+     "Track 1 takes 1.20 times as long as the mean of all 2: 400 us, 601 us of a step", "stage 3"},
     {"a long operator", stages, rule_uneven_stages, {NULL},
      {{0, SPENT_COMPUTE, 0, 4, 100000}, {1, SPENT_COMPUTE, 2, 1, VARIES}, END}, 599000, 601000,
      0.1005, NULL, "the matmul alone takes 601 us of a step"},
@@ -458,6 +466,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {TEST(rules_are_provoked), TEST(clean), TEST(busy_link),
                                        TEST(told),
                                        TEST(bubbles_of_uneven_stages), TEST(path),
-                                       TEST(path_in_a_circle), TEST(against), TEST(many_added)};
+                                       TEST(path_in_a_circle), TEST(against),
+                                       TEST(many_added)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
