@@ -146,7 +146,7 @@ static void damaged_items(void **state) {
     (void)state;
     struct profile p;
     made_profile("", threads, COUNT(threads), spans,
-                 "{\"operator\":\"a\",\"stage\":-4294967290,\"leg\":2147483648,\"seat\":1e15,"
+                 "{\"operator\":\"a\",\"stage\":-4293967296,\"leg\":2147483648,\"seat\":1e15,"
                  "\"bucket\":2147483647}\nno item\n{\"operator\":\"b\"}\n[]\n", NULL);
     assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
     assert_int_equal(p.host[0].n_items, 4);
