@@ -187,9 +187,8 @@ bool rule_low_rate(const struct figures *f, struct finding *found) {
         if (ideal <= 0 || ideal >= thresholds.low_roofline * e.ns) continue;
         const double lost = e.share * (1 - ideal / (thresholds.low_roofline * e.ns));
         low += e.ns;
-        n++;
         found->cost += lost;
-        if (lost > w.lost) w = (struct worst){e, lost, ideal / e.ns};
+        if (!n++ || lost > w.lost) w = (struct worst){e, lost, ideal / e.ns};
     }
     if (!n || low <= thresholds.low_rate * compute) return false;
     text_add(&found->evidence, "%s of the time of operators go to %d operator(s) that reach less "

@@ -277,8 +277,7 @@ bool rule_slow_split(const struct figures *f, struct finding *found) {
         const double part = e.is->flops * (double)e.of->calls / e.ns / usual_rate(&e);
         if (!(part < thresholds.slow_split)) continue;
         found->cost += e.share * (1 - part);
-        n++;
-        if (e.share * (1 - part) <= most) continue;
+        if (n++ && e.share * (1 - part) <= most) continue;
         most = e.share * (1 - part);
         worst = e;
         rate = part;
