@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from runs import (PROGRAM, SLOW, done, end, events, fresh, need, pid_at_work, run_cases, start,
+from runs import (SLOW, Wrong, done, end, events, fresh, need, pid_at_work, run_cases, start,
                   text_of, trireme, wait_for, wait_for_steps)
 
 OWN_LOOP = os.path.abspath(sys.argv[2])
@@ -73,13 +73,24 @@ def check_steps(folder, first, last, workers):
     for row in rows:
         whole, parts = float(row["seconds"]) * int(row["threads"]), kinds(row)
         part = sum(parts.values()) / whole
-        # A worker of a crowded machine may begin a step late; then it is a wait of the step before.
-        need(0.99 < part < 1.01 or whole < 1e-4, f"step {row['step']} of worker {row['worker']}: "
+        # Another worker than the reporter may have been late for the first step, and not recorded it.
+        late = row["step"] == str(first) and row["worker"] != "0"
+        need(late or 0.99 < part < 1.01 or whole < 1e-4, f"step {row['step']} of worker {row['worker']}: "
              f"{part:.4f} of its time is in the table: {row}")
 
 
 def adds_up(name):
-    options = NETS[name]
+    """Short steps are not all timed, and what interrupts one for long is unexplained; a worker that
+    has no core may miss a step. So a busy machine has three tries."""
+    for left in (2, 1, 0):
+        try:
+            return adds_up_once(NETS[name])
+        except Wrong as wrong:
+            if not left or "another result" in str(wrong):
+                raise
+
+
+def adds_up_once(options):
     workers = 2 if "-n 2" in options else 1
     first, last = (20000, 20199) if "linear" in options else STEPS
     plain = done(train(options))
