@@ -73,9 +73,10 @@ def check_steps(folder, first, last, workers):
     for row in rows:
         whole, parts = float(row["seconds"]) * int(row["threads"]), kinds(row)
         part = sum(parts.values()) / whole
-        # Another worker than the reporter may have been late for the first step, and not recorded it.
+        # Another worker than the reporter may have been late for the first step.
         late = row["step"] == str(first) and row["worker"] != "0"
-        need(late or 0.99 < part < 1.01 or whole < 1e-4, f"step {row['step']} of worker {row['worker']}: "
+        need(late or 0.99 < part < 1.01 or whole < 1e-4,
+             f"step {row['step']} of worker {row['worker']}: "
              f"{part:.4f} of its time is in the table: {row}")
 
 
