@@ -18,7 +18,6 @@
 #include "profile/derive.h"
 #include "profile/out.h"
 #include "profile/report.h"
-#include "profile/study.h"
 #include "run/profiler.h"
 
 struct own {
@@ -31,16 +30,10 @@ struct own {
 /* ---- asking a run ---- */
 
 static tri_status ask(struct look *l, const struct own *own) {
-    struct crew_profile *p = &l->head->profile;
-    int none = PROFILE_NONE;
-    if (!atomic_compare_exchange_strong(&p->state, &none, PROFILE_ASKED))
+    const int64_t most = own->most ? own->most : PROFILER_MOST;
+    if (!crew_ask_profile(l->head, 0, (uint64_t)own->steps, most))
         return base_fail(TRI_FAILED, "a profile of this run is being recorded, or waits for its "
                          "first step; try again when it is over");
-    *p->directory = 0;
-    atomic_store(&p->first, 0);
-    atomic_store(&p->last, (uint64_t)own->steps);
-    atomic_store(&p->most, own->most ? own->most : PROFILER_MOST);
-    atomic_store(&p->state, PROFILE_WANTED);
     crew_notify(l->head);
     return TRI_OK;
 }
@@ -138,7 +131,6 @@ tri_status profile_make_tables(const char *directory, const char *name, struct t
     tri_status status = profile_read(directory, name, &p);
     if (!status) status = add_rates(directory, &p, &known);
     if (!status) status = profile_derive(&p);
-    if (!status) status = study_make(&p);
     if (!status) status = write_report(directory, &p);
     if (!status) {
         text_add(out, "%s: steps %lld to %lld, %zu spans of %d threads; trace.json, ops.csv, "

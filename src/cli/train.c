@@ -55,7 +55,7 @@ static int train(struct cli_arguments *a) {
 /* After the last step, and only then. */
 static int show_profile(const struct cli_arguments *a, int code) {
     struct text told = {0};
-    char name[64];
+    char name[64] = "";
     long long first = 0;
     if (code && code != (int)TRI_STOPPED) return code;
     if (sscanf(a->options.profile, "steps=%lld", &first) == 1)

@@ -152,6 +152,18 @@ const char *crew_name_seats(const struct crew_head *h, int place, char text[CREW
     return text;
 }
 
+bool crew_ask_profile(struct crew_head *h, uint64_t first, uint64_t last, int64_t most) {
+    struct crew_profile *p = &h->profile;
+    int none = PROFILE_NONE;
+    if (!atomic_compare_exchange_strong(&p->state, &none, PROFILE_ASKED)) return false;
+    *p->directory = 0;
+    atomic_store(&p->first, first);
+    atomic_store(&p->last, last);
+    atomic_store(&p->most, most);
+    atomic_store(&p->state, PROFILE_WANTED);
+    return true;
+}
+
 bool crew_crowded(const struct crew_head *h) {
     int ranks = atomic_load_explicit(&h->workers.ranks, memory_order_relaxed);
     return ranks * h->size.threads > h->size.cores;

@@ -398,6 +398,8 @@ int64_t crew_take_slowest(struct crew_course *c, uint64_t *step);
 void crew_notify(struct crew_head *h);
 /* Also those that wait for samples: the step or the run has ended, or is to end. */
 void crew_notify_end(struct crew_head *h);
+/* Asks for a profile; see struct crew_profile. False: somebody else asks, or one is not over. */
+bool crew_ask_profile(struct crew_head *h, uint64_t first, uint64_t last, int64_t most);
 /* Whether the threads of all workers exceed the cores. If so, waiting threads do not spin. */
 bool crew_crowded(const struct crew_head *h);
 /* Waits until the condition holds; see wait_until. Meanwhile *heartbeat (nullable) grows, so that

@@ -5,7 +5,7 @@
 
 #include "profile/read.h"
 
-/* Writes them to p->folder, which may be missing. */
+/* Makes the study of p, and writes them to p->folder, which may be missing. */
 tri_status profile_derive(struct profile *p);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define INTERVAL 10 /* seconds between two writes of run.json */
 
-/* A failure is told once: nothing more is written after it. */
+/* Reports a failure of the series, after which nothing more is written to it. */
 static void note_times(tri_status status) {
     if (status)
         fprintf(stderr, "trireme: workers.series lacks what follows: %s\n", tri_message());

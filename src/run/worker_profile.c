@@ -80,17 +80,6 @@ static void begin(struct worker *c, const tri_run *run) {
     atomic_store(&p->state, PROFILE_RECORDS);
 }
 
-/* False: somebody else asks, or a profile is not over. */
-static bool ask(struct crew_profile *p, uint64_t first, uint64_t last, int64_t most) {
-    int none = PROFILE_NONE;
-    if (!atomic_compare_exchange_strong(&p->state, &none, PROFILE_ASKED)) return false;
-    atomic_store(&p->first, first);
-    atomic_store(&p->last, last);
-    atomic_store(&p->most, most);
-    atomic_store(&p->state, PROFILE_WANTED);
-    return true;
-}
-
 /* What this program wants. If another profile is recorded, the rest of it is when that is over. */
 static void ask_own(struct worker *c, tri_run *run, uint64_t step) {
     const uint64_t first = (uint64_t)run->profile_first, last = (uint64_t)run->profile_last;
@@ -103,7 +92,7 @@ static void ask_own(struct worker *c, tri_run *run, uint64_t step) {
             fprintf(stderr, "trireme: steps %lld to %lld are not recorded: another profile was\n",
                     (long long)first, (long long)last);
         run->profile_first = 0;
-    } else if (ask(p, step, last, most)) {
+    } else if (crew_ask_profile(c->head, step, last, most)) {
         atomic_store(&p->own, first);
         run->profile_first = 0;
     }
@@ -113,7 +102,7 @@ static void ask_own(struct worker *c, tri_run *run, uint64_t step) {
 static void follow(struct worker *c, uint64_t step) {
     const struct hosts_opening *o = &c->head->hosts.opening[step % 2];
     if (worker_is_offered(c, step) && o->profile[0] == step)
-        ask(&c->head->profile, step, o->profile[1], o->profile_most);
+        crew_ask_profile(c->head, step, o->profile[1], o->profile_most);
 }
 
 void worker_profile_end(struct worker *c, uint64_t committed) {

@@ -134,7 +134,7 @@ static void drops(void **state) {
     profile_free(&p);
 }
 
-/* What is lost at the very end is told, too, and a second profile does not count it again. */
+/* Spans lost after the last read are reported at the end. A second profile starts from zero. */
 static void drops_last(void **state) {
     (void)state;
     struct profile p;
