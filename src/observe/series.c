@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define MOST_RECORD 1024 /* bytes */
-#define LONGEST ((int64_t)1 << 50) /* nanoseconds: a frame covers no more */
+#define LONGEST ((int64_t)1 << 50) /* nanoseconds: a frame covers no more, */
+#define LATEST ((int64_t)1 << 61)  /* and no time is later: sums of two fit */
 
 static const struct kind {
     const char *name;
@@ -117,7 +118,7 @@ static tri_status read_page(struct series_page *p, const char *path, struct seri
         p->columns[sizeof p->columns - 1] || !p->places || p->places > SERIES_PLACES ||
         p->record > MOST_RECORD || p->frame != frame_bytes((int)p->places, p->record) ||
         p->capacity < 2 || p->capacity > SERIES_FRAMES || p->period < SERIES_PERIOD ||
-        p->period > LONGEST)
+        p->period > LONGEST || p->began < 0 || p->began >= LATEST)
         return base_fail(TRI_FAILED, "%s is damaged: it does not begin as the times of workers do",
                          path);
     *l = (struct series_layout){.began = p->began,
@@ -155,7 +156,7 @@ static bool read_frame(const struct series *s, int64_t number, char *to) {
     if (check != frame_check(l, to)) return false;
     struct series_frame f;
     memcpy(&f, to, sizeof f);
-    return f.step >= 0 && f.time >= 0 && f.covers >= 0 && f.covers <= LONGEST;
+    return f.step >= 0 && f.time >= 0 && f.time < LATEST && f.covers >= 0 && f.covers <= LONGEST;
 }
 
 static tri_status read_index(struct series *s, int64_t bytes) {
