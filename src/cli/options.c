@@ -61,10 +61,10 @@ static tri_status unknown(const struct option_set *sets, unsigned use, bool fore
         for (const struct option_row *row = s->rows; row->flag; row++)
             if (row->use & use && row->flag[1] == '-') nearest_offer(&near, row->flag + 2);
     if (foreign && near.distance > 1) return TRI_OK;
-    const char *owner = foreign ? NULL : options_owner(flag);
-    if (owner) return base_fail(TRI_USAGE, "%s is an option of `trireme %s`", flag, owner);
     if (options_find(sets, USE_ALL, flag, &set))
         return base_fail(TRI_USAGE, "%s has no effect on this command; see --help", flag);
+    const char *owner = foreign ? NULL : options_owner(flag);
+    if (owner) return base_fail(TRI_USAGE, "%s is an option of `trireme %s`", flag, owner);
     for (size_t i = 0; i < COUNT(elsewhere); i++)
         if (!strcmp(elsewhere[i].name, flag) && options_find(sets, use, elsewhere[i].ours, &set))
             return base_fail(TRI_USAGE, "unknown option %s; do you mean %s?", flag,

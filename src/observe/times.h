@@ -9,12 +9,12 @@
 /* What a place has counted so far. */
 struct times_place {
     const int64_t *time; /* [kinds], in nanoseconds, summed over its threads */
-    uint64_t lanes, lost, sent; /* sent: bytes, to other hosts */
+    uint64_t lanes, lost;
     int64_t memory; /* bytes, at most */
 };
 
 /* Columns other than those of kinds of time, and their order: */
-enum { TIMES_NO_CORE, TIMES_LANES, TIMES_LOST, TIMES_MEMORY, TIMES_SENT, TIMES_COLUMNS };
+enum { TIMES_NO_CORE, TIMES_LANES, TIMES_LOST, TIMES_MEMORY, TIMES_COLUMNS };
 extern const struct series_column times_columns[TIMES_COLUMNS];
 
 struct times {

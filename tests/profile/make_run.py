@@ -27,7 +27,7 @@ VARIANTS = 64  # records of a kind of worker, which frames draw from
 
 header = (ROOT / "src/observe/series.h").read_text()
 KINDS = re.findall(r'^    X\(\w+, "([^"]+)"', (ROOT / "src/crew/spend.h").read_text(), re.M)
-COUNTS = [("lanes-done", "sum"), ("lanes-lost", "sum"), ("memory-kib", "most"), ("sent-kib", "sum")]
+COUNTS = [("lanes-done", "sum"), ("lanes-lost", "sum"), ("memory-kib", "most")]
 COLUMNS = [(kind, "share") for kind in [*KINDS, "no-core"]] + COUNTS
 
 
@@ -53,7 +53,7 @@ def record(steps, shares, lanes):
     """What a worker has done in so many steps; the rest of its time it computes."""
     part = dict(shares, compute=1 - sum(s for k, s in shares.items() if k != "no-core"))
     values = [round(part.get(name, 0) * ONE) for name in [*KINDS, "no-core"]]
-    return struct.pack(f"<{len(values)}H4I", *values, lanes * steps, 0, 91_234, 0)
+    return struct.pack(f"<{len(values)}H3I", *values, lanes * steps, 0, 91_234)
 
 
 def variants(steps, slow, waits):
