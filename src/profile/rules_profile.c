@@ -116,18 +116,23 @@ bool rule_small_lanes(const struct figures *f, struct finding *found) {
         ns += e.ns;
     }
     const double mean = calls > 0 ? 1e-9 * ns / calls : INFINITY,
-                 fixed = fmin(calls * 1e9 * thresholds.operator_itself, ns) / p->study->all +
-                         fmax(spent[SPENT_COMPUTE] - all / p->study->all, 0),
-                 sums = spent[SPENT_SUM] + spent[SPENT_WAIT_SUMS],
-                 aim = lanes * mean / (thresholds.useful_operator * thresholds.small_operator);
-    const int64_t fewer = rules_lanes(f, fmax(aim, p->study->threads), lanes - 1, 1);
-    if (fixed + sums <= thresholds.small_lanes || mean >= thresholds.small_operator || !fewer)
-        return false;
+                 sums = spent[SPENT_SUM] + spent[SPENT_WAIT_SUMS];
+    double fixed = 0, part = thresholds.small_sums / sums;
+    if (mean < thresholds.small_operator) {
+        fixed = fmin(calls * 1e9 * thresholds.operator_itself, ns) / p->study->all +
+                fmax(spent[SPENT_COMPUTE] - all / p->study->all, 0);
+        part = mean / (thresholds.useful_operator * thresholds.small_operator);
+    }
+    const int64_t fewer = rules_lanes(f, fmax(lanes * part, p->study->threads), lanes - 1, 1);
+    if (fixed + sums <= thresholds.small_lanes || !fewer) return false;
     found->cost = (fixed + sums) * (1 - (double)fewer / lanes);
     found->effect_of = "small-sums ";
     text_add(&found->evidence, "Lanes are small: an operator takes %s on average. Sums of lanes "
-             "take %s of a step, and about %s goes to what an operator takes however little it "
-             "computes.", TIME(mean), SHARE(sums), SHARE(fixed));
+             "take %s of a step", TIME(mean), SHARE(sums));
+    if (fixed > 0)
+        text_add(&found->evidence, ", and about %s goes to what an operator takes however little "
+                 "it computes", SHARE(fixed));
+    text_add(&found->evidence, ".");
     text_add(&found->remedy, "Use --lanes %s instead of %s (this changes the bits), or a larger "
              "batch.", NUMBER((double)fewer), NUMBER(lanes));
     return true;
