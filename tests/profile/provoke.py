@@ -202,8 +202,21 @@ def profiled(words, steps=400):
             f"steps={steps - 40}..{steps - 20}"]
 
 
+def bubble(words):
+    """Waits for legs take as much of the time of legs as explain --measure says."""
+    shares = quiet(profiled(f"{words} -n 2", 100))[0]["shares"]
+    found = shares["legs"] / (shares["legs"] + shares["compute"])
+    answer = subprocess.run([PROGRAM, "explain", *words.split(), "--measure", "--json"],
+                            capture_output=True, text=True, check=True)
+    expected = json.loads(answer.stdout)["pipeline"]["waiting_measured"]
+    text = f"waits for legs {100 * found:.1f} %, explain --measure {100 * expected:.1f} %"
+    need(BUSY or abs(found - expected) < 0.03, text)
+    return text
+
+
 SUMS = profiled("mlp:hidden=64 -n 2 --lanes 32 --bucket 1", 2000)
 LANES = profiled("lenet5 -n 2 --lanes 64")
+WIDE = profiled("cnn:width=64 --batch 64 -n 2 --lanes 64", 60)
 UNEVEN = ["train", "lenet5", "-n", "2", "--lanes", "3", "--batch", "66", "--steps", "600"]
 SAVES = [*LENET, "--steps", "300", "--ckpt", "OUT/ck", "--save-every", "1"]
 LINEAR = ["train", "linear", "-n", "2", "--batch", "16", "--steps", "200000"]
@@ -249,6 +262,11 @@ CASES = {
     "unfused": lambda: provoked(
         "unfused", profiled("mlp:hidden=1024 -n 2 --passes=-fuse", 100),
         clean=profiled("mlp:hidden=1024 -n 2", 100)),
+    "waits of a pipeline": lambda: bubble(
+        "resnet18:form=small,size=32,classes=10 --stages 2 --batch 16 --lanes 8"),
+    "wide-lanes": lambda: provoked(
+        "small-lanes", WIDE, clean=option("--lanes", "2", WIDE),
+        follow=lambda remedy: option("--lanes", number("--lanes", remedy), WIDE)),
     "not-finite": lambda: provoked(
         "not-finite", ["train", "lenet5", "--steps", "20", "--lr", "1e30", "--on-nan", "warn"]),
 }
