@@ -10,10 +10,13 @@ bed=${HOSTS_BED:-/tmp/trireme-hosts-$(id -u)}
 usage() {
     cat <<'END'
 Usage: hosts.sh COMMAND ...
-  make [--apart] N [PATH ...]  makes N hosts (1 to 8): h0, h1, ... They share one directory; with
-                               --apart, each has its own one under the same name. The hosts end
-                               when the calling process does. PATHs below /tmp, where each host has
-                               files of its own, are shown to the hosts, read-only
+  make [--apart] [--ahead SECONDS] N [PATH ...]
+                               makes N hosts (1 to 8): h0, h1, ... They share one directory; with
+                               --apart, each has its own one under the same name. With --ahead,
+                               the monotonic clock of each is so far ahead of the one before, as if
+                               it had been started earlier. The hosts end when the calling process
+                               does. PATHs below /tmp, where each host has files of its own, are
+                               shown to the hosts, read-only
   run HOST -- COMMAND ...      runs a command on a host
   ssh HOST WORDS ...           runs a line of the shell on a host, as ssh would; also from a host,
                                where `ssh` is this command
@@ -40,6 +43,9 @@ pid_of() { # host, or `bed`: its first process, as seen from the machine
     pid=$(<"$bed/pids/$1")
 }
 
+# What makes a clock that is so many seconds ahead. Not every kernel has clocks of namespaces.
+clock() { [ "$1" = 0 ] || echo "--time --monotonic $1 --boottime $1"; }
+
 enter() { # host or bed, kinds of namespaces, command
     pid_of "$1"
     local kinds=$2
@@ -48,8 +54,10 @@ enter() { # host or bed, kinds of namespaces, command
 }
 
 cmd_make() {
-    local kind=shared n path line log=
+    local kind=shared ahead=0 n path line log=
     [ "${1:-}" = --apart ] && kind=apart && shift
+    [ "${1:-}" = --ahead ] && ahead=${2:-} && shift 2
+    [[ $ahead =~ ^[0-9]{1,7}$ ]] || die "make: --ahead is '$ahead', not a number of seconds"
     n=${1:-}
     [[ $n = [1-8] ]] || die "make: the number of hosts must be 1 to 8, not '$n'"
     shift
@@ -62,14 +70,14 @@ cmd_make() {
     for path in ip tc nsenter unshare findmnt hostname; do
         command -v $path >/dev/null || die "make: $path is missing (iproute2, util-linux, hostname)"
     done
-    log=$(unshare --user --map-root-user --net --mount --uts --ipc --pid --fork --mount-proc \
-        true 2>&1) || { echo "hosts: no namespaces: $log" >&2 && exit 77; }
+    log=$(unshare --user --map-root-user --net --mount --uts --ipc --pid $(clock "$ahead") \
+        --fork --mount-proc true 2>&1) || { echo "hosts: no namespaces: $log" >&2 && exit 77; }
     mkdir -m 700 "$bed" || die "there are hosts in $bed; '$0 remove' ends them"
     mkdir "$bed"/{dir,pids,bin,calls,stage}
     mkfifo "$bed/up" "$bed/calls/"h{0..7}
     printf '#!/bin/sh\nexec bash %q ssh "$@"\n' "$self" >"$bed/bin/ssh"
     chmod +x "$bed/bin/ssh"
-    exec 3< <(exec setsid bash "$self" keep "$bed" "$kind" "$n" $PPID "$@" 2>&1 </dev/null)
+    exec 3< <(exec setsid bash "$self" keep "$bed" "$kind" "$ahead" "$n" $PPID "$@" 2>&1 </dev/null)
     while read -r line <&3 && [ "$line" != ready ]; do log+="$line"$'\n'; done
     [ "$line" = ready ] || die "make: ${log:-the hosts ended at once}"
     cat <<END
@@ -101,9 +109,9 @@ protect() {
     done <<<"$all"
 }
 
-cmd_hold() { # bed, shared or apart, number of hosts, process that made it, paths to show
-    local kind=$2 n=$3 maker=$4 i word
-    shift 4
+cmd_hold() { # bed, shared or apart, seconds ahead, number of hosts, who made it, paths to show
+    local kind=$2 ahead=$3 n=$4 maker=$5 i word
+    shift 5
     set -e
     exec 9<"/proc/$maker" 8<>"$bed/up" # /proc is that of the machine
     read -r pid word </proc/self/stat
@@ -111,7 +119,7 @@ cmd_hold() { # bed, shared or apart, number of hosts, process that made it, path
     protect
     for ((i = 0; i < n; i++)); do
         [ "$kind" = shared ] || mkdir "$bed/dir-h$i"
-        unshare --net --mount --uts --ipc --pid --fork --kill-child \
+        unshare --net --mount --uts --ipc --pid $(clock $((i * ahead))) --fork --kill-child \
             bash "$self" host "$bed" "$kind" "$n" "$i" "$@" 8<&- 9<&- &
     done
     for ((i = 0; i < n; i++)); do
@@ -228,10 +236,13 @@ cmd_ssh() {
 }
 
 cmd_run() {
-    local host=${1:-}
+    local host=${1:-} time=
     shift
     [ "${1:-}" = -- ] && shift
-    enter "$host" "--mount --uts --ipc --net --pid --wdns=$bed/dir" \
+    pid_of "$host"
+    # Nobody but root may enter the clock that he has.
+    [ "$(readlink "/proc/$pid/ns/time")" = "$(readlink /proc/self/ns/time)" ] || time=--time
+    enter "$host" "--mount --uts --ipc --net --pid $time --wdns=$bed/dir" \
         env -u TMPDIR HOSTS_BED="$bed" PATH="$bed/bin:$PATH" "$@"
 }
 

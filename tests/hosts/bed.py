@@ -91,8 +91,9 @@ class Process(subprocess.Popen):
 
 
 class Bed:
-    def __init__(self, n, shared=True, see=()):
-        self.n, self.shared, self.see = n, shared, SEEN.union(see)
+    def __init__(self, n, shared=True, see=(), ahead=0):
+        """ahead: seconds that the monotonic clock of each host is ahead of the one before."""
+        self.n, self.shared, self.see, self.ahead = n, shared, SEEN.union(see), ahead
         self.bed = f"/tmp/trireme-bed-{os.getpid()}-{next(ORDINAL)}"
         self.path = self.bed + "/dir"  # DIR, as the hosts see it
         self.cores = {}
@@ -105,7 +106,8 @@ class Bed:
         return done.stdout
 
     def __enter__(self):
-        self.script("make", *(() if self.shared else ["--apart"]), self.n, *sorted(self.see))
+        self.script("make", *(() if self.shared else ["--apart"]), "--ahead", self.ahead, self.n,
+                    *sorted(self.see))
         try:
             self.first = [int(open(f"{self.bed}/pids/h{host}").read()) for host in range(self.n)]
             self.files_at_start = self.files()
@@ -134,7 +136,8 @@ class Bed:
             return finish
 
         def finish():
-            join_namespaces(self.first[host], ["uts", "ipc", "net", "mnt"])
+            time_too = ["time"] if host * self.ahead else []
+            join_namespaces(self.first[host], [*time_too, "uts", "ipc", "net", "mnt"])
             os.chdir(cwd or self.path)
 
         whole = {**os.environ, "HOSTS_BED": self.bed,

@@ -12,7 +12,7 @@ import sys
 import time
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../parallel"))
-from bed import SCRIPT, Bed, Failed, require
+from bed import SCRIPT, Bed, Failed, NoBed, require
 from runs import PROGRAM, need, run_cases, wait_for
 
 # Answers each line with itself; after a line "put N", N bytes come first.
@@ -174,6 +174,25 @@ def rates(bed):
     return said
 
 
+def clocks(_):
+    """A clock is ahead, whether the command was started by a test, by hosts.sh or by ssh."""
+    def now(host):
+        read = [sys.executable, "-c", "import time; print(time.monotonic())"]
+        line = f"{read[0]} -c '{read[2]}'"
+        return [float(said) for said in (
+            on.run(host, read).stdout, on.script("run", f"h{host}", "--", *read),
+            on.run(1 - host, ["ssh", f"h{host}", line]).stdout)]
+
+    try:
+        with Bed(2, ahead=1000) as on:
+            before, ahead, after = now(0), now(1), now(0)
+    except NoBed as reason:
+        return f"skipped: {reason}"
+    need(max(before) < min(ahead) - 1000 and max(ahead) - 1000 < min(after),
+         f"{before}, {ahead}, {after}")
+    return ""
+
+
 def kills(bed):
     line = "sleep 900 & (setsid sleep 901 >/dev/null 2>&1 &); echo on; exec sleep 902"
     started = [bed.popen(host, ["sh", "-c", line], **PIPES) for host in (0, 1)]
@@ -317,8 +336,8 @@ def cases(bed):
 
     return {name: tidy(case) for name, case in {
         "own places": own_places, "directories": directories, "names": names, "network": network,
-        "cut and heal": cables, "partition": partition, "rate": rates, "kill": kills,
-        "signals": signals, "pin": pins, "ssh": ssh, "remove": removal,
+        "cut and heal": cables, "partition": partition, "rate": rates, "clocks": clocks,
+        "kill": kills, "signals": signals, "pin": pins, "ssh": ssh, "remove": removal,
         "an ordinary user": ordinary_user}.items()}
 
 
