@@ -5,10 +5,12 @@
 
 #include "crew/ring.h"
 
+/* This host may have ended the last step before others have its sums. */
 bool ferry_spans_are_wanted(const struct ferry_spans *s) {
     const struct crew_profile *p = &s->head->profile;
-    return atomic_load(&p->state) == PROFILE_RECORDS && s->step >= atomic_load(&p->first) &&
-           s->step <= atomic_load(&p->last);
+    const int state = atomic_load(&p->state);
+    return (state == PROFILE_RECORDS || state == PROFILE_ENDS) &&
+           s->step >= atomic_load(&p->first) && s->step <= atomic_load(&p->last);
 }
 
 static bool map_ring(struct ferry_spans *s) {

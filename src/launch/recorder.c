@@ -151,9 +151,13 @@ static void close_profile(struct agent *a) {
     crew_notify(a->head);
 }
 
-/* The disk may be slow, and must not keep the agent. */
-static bool may_close(struct recorder *r) {
+/* The disk may be slow, and must not keep the agent. Other hosts may still get sums of the last
+ * step. */
+static bool may_close(const struct agent *a) {
+    const struct crew_head *h = a->head;
+    struct recorder *r = a->recorder;
     if (!r) return true;
+    if (h->hosts.n && atomic_load(&h->hosts.over) < atomic_load(&h->profile.last)) return false;
     if (!r->ends) r->ends = base_now();
     if (base_now() - r->ends < LAST_WAITS) return false;
     if (!r->ending) drain_end(r->drain);
@@ -164,7 +168,7 @@ static bool may_close(struct recorder *r) {
 void agent_profile(struct agent *a) {
     const int state = atomic_load(&a->head->profile.state);
     if (state == PROFILE_OPENS) open_profile(a);
-    if (state == PROFILE_ENDS && may_close(a->recorder)) close_profile(a);
+    if (state == PROFILE_ENDS && may_close(a)) close_profile(a);
 }
 
 /* A dead process may have damaged its ring. */
