@@ -19,6 +19,7 @@ struct recorder {
     struct drain *drain;
     int64_t ends; /* when the last step was over; 0: it is not known to be */
     bool ending;  /* the drainer has been told to end */
+    bool clock;   /* clocks.json is there */
     struct drain_from from[]; /* by place, then ring */
 };
 
@@ -102,7 +103,8 @@ static void open_profile(struct agent *a) {
     crew_notify(a->head);
 }
 
-/* What to add to the times of this host's spans for those of all. */
+/* What to add to the times of this host's spans for those of all. It is written as soon as it is
+ * known, as the host may die, and again at the end, when it is known better. */
 static void write_clock(struct agent *a) {
     const struct crew_hosts *h = &a->head->hosts;
     struct text path = {0};
@@ -116,6 +118,7 @@ static void write_clock(struct agent *a) {
                      (long long)atomic_load(&h->clock), (long long)unsure) > 0;
     if ((f && fclose(f)) || !written)
         agent_print(a, "the profile lacks this host's clock: %s", strerror(errno));
+    a->recorder->clock = true;
     text_free(&path);
 }
 
@@ -168,6 +171,7 @@ static bool may_close(const struct agent *a) {
 void agent_profile(struct agent *a) {
     const int state = atomic_load(&a->head->profile.state);
     if (state == PROFILE_OPENS) open_profile(a);
+    if (a->recorder && !a->recorder->clock) write_clock(a);
     if (state == PROFILE_ENDS && may_close(a)) close_profile(a);
 }
 

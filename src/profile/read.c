@@ -89,10 +89,11 @@ static tri_status take_header(struct profile *p, struct profile_thread *t, const
 /* Without clocks.json, which has been read before, a host's clock is taken as right. */
 static void place_host(struct profile *p, int host, int64_t realtime) {
     struct profile_host *h = &p->host[host];
-    const int64_t offset = h->realtime - p->host[0].realtime;
+    const struct profile_host *first = &p->host[0];
     if (h->realtime || realtime < 0 || realtime >= LATEST) return;
     h->realtime = realtime;
-    if (!h->clock && host && p->host[0].realtime) h->offset = offset + realtime;
+    if (!h->clock && host && first->realtime)
+        h->offset = realtime - first->realtime + first->offset;
 }
 
 /* A file that is cut within its header, as by a full disk, has no spans. */

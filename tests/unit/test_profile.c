@@ -489,11 +489,28 @@ static void hosts(void **state) {
     json_decref(trace);
 }
 
+/* The second host has died before it knew the others' clock. */
+static void no_clock(void **state) {
+    (void)state;
+    struct profile p;
+    assert_int_equal(mkdir(at("hosts"), 0777), 0);
+    assert_int_equal(mkdir(at("hosts/h0"), 0777), 0);
+    assert_int_equal(mkdir(at("hosts/h1"), 0777), 0);
+    made_profile("hosts/h0", ferry, 2, sends, transfer,
+                 "{\"host\":\"h0\",\"offset_ns\":1000000000000,\"uncertainty_ns\":20}");
+    made_profile("hosts/h1", ferry, 2, receives, transfer, NULL);
+    assert_int_equal(profile_read(directory, NULL, &p), TRI_OK);
+    assert_false(p.host[1].clock);
+    assert_int_equal((p.host[1].offset + 500000000) / 1000000000, 1000);
+    profile_free(&p);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, remove_profiles)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(reads), TEST(cut_items), TEST(damaged_items), TEST(mistakes), TEST(draws),
-        TEST(points), TEST(tables), TEST(rates), TEST(adds_up), TEST(hosts)};
+        TEST(points), TEST(tables), TEST(rates), TEST(adds_up), TEST(hosts),
+        TEST(no_clock)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
