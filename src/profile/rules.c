@@ -340,6 +340,22 @@ static void missing(struct finding *found, int64_t n, const char *what) {
                  (long long)n);
 }
 
+static uint32_t last_step(const struct profile_host *h) {
+    return h->n_steps ? h->step[h->n_steps - 1].step : 0;
+}
+
+/* A host that has died has no later ones. While a profile is recorded, hosts are a step apart. */
+static void missing_steps(struct finding *found, const struct profile *p) {
+    uint32_t last = 0;
+    for (int i = 0; i < p->n_hosts; i++)
+        if (last_step(&p->host[i]) > last) last = last_step(&p->host[i]);
+    for (int i = 0; i < p->n_hosts; i++)
+        if (last_step(&p->host[i]) + 1 < last)
+            text_add(&found->evidence, "%sThe profile of host %s ends after step %u, that of "
+                     "others after step %u.", found->evidence.size ? " " : "", p->host[i].name,
+                     last_step(&p->host[i]), last);
+}
+
 static bool incomplete(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
     missing(found, f->bad_runs, "Files run.json that cannot be read");
@@ -352,6 +368,7 @@ static bool incomplete(const struct figures *f, struct finding *found) {
         missing(found, p->damaged, "Damaged spans and lines of the profile");
         missing(found, p->last - p->first >= PROFILE_STEPS ? p->last - p->first + 1 : 0,
                 "Steps of the profile, of which none is read as there are too many");
+        missing_steps(found, p);
     }
     const char *space = found->evidence.size ? " " : "";
     found->cost = *space ? NAN : 0;
