@@ -510,7 +510,7 @@ def main(suite, names):
             try:
                 cases[name]()
                 print(f"ok {name} ({time.monotonic() - began:.1f} s)", flush=True)
-            except Skipped as reason:
+            except (Skipped, bed.NoBed) as reason:
                 print(f"ok {name} # skipped: {reason}", flush=True)
             except (Wrong, bed.Failed, subprocess.SubprocessError) as wrong:
                 failed += 1
