@@ -155,17 +155,19 @@ static const char *name_of(struct figures *f, int host, int place) {
 
 static bool add_worker(const struct figures_parts *p, int place, int recent) {
     struct figures *f = p->f;
-    struct figures_place sum;
+    struct figures_place sum, late;
     struct figures_worker w = {.host = p->host, .place = place,
                                .name = name_of(f, p->host, place)};
     sum_up(p, place, 0, FIGURES_PARTS, &sum);
     set_shares(&sum, w.whole);
     w.lanes = sum.lanes, w.lost = sum.lost, w.memory = sum.memory;
-    if (sum.lanes + sum.spent[SPENT_COMPUTE] <= 0) return w.name; /* a spare */
-    sum_up(p, place, recent, FIGURES_PARTS, &sum);
-    set_shares(&sum, w.spent);
-    w.lane = time_of_lane(f, &sum);
+    if (sum_up(p, place, recent, FIGURES_PARTS, &late) <= 0) late = sum;
     w.no_core = without_core(p, place, recent);
+    /* A spare, or one whose rank another has taken. */
+    if (late.lanes + late.spent[SPENT_COMPUTE] <= 0 && w.no_core <= thresholds.no_core)
+        return w.name;
+    set_shares(&late, w.spent);
+    w.lane = time_of_lane(f, &late);
     w.no_core_since = without_core_since(p, place);
     f->worker[f->n++] = w;
     return w.name;

@@ -39,7 +39,8 @@ static int cause_of(const struct report *r, size_t i) {
         n = strcspn(at, " ");
         for (size_t k = 0; k < r->n; k++)
             if (k != i && strlen(r->finding[k].rule->name) == n &&
-                !strncmp(r->finding[k].rule->name, at, n))
+                !strncmp(r->finding[k].rule->name, at, n) &&
+                !(r->finding[k].cost < thresholds.explains * r->finding[i].cost))
                 return (int)k;
     }
     return -1;

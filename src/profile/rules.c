@@ -10,8 +10,8 @@
 #include "observe/progress.h"
 
 const struct thresholds thresholds = {
-    .note = 0.005, .unexplained = 0.02, .communicates = 0.1, .said = 0.01, .change = 0.001,
-    .listed = 0.001, .useful = 1.5, .slow_worker = 1.15, .no_core = 0.1,
+    .note = 0.005, .unexplained = 0.02, .explains = 0.5, .communicates = 0.1, .said = 0.01,
+    .change = 0.001, .listed = 0.001, .useful = 1.5, .slow_worker = 1.15, .no_core = 0.1,
     .throttled_periods = 0.05, .stolen = 0.05, .rival = 0.1, .crowded = 1, .short_run = 2,
     .drift = 0.1, .grew = 0.1, .near = 0.1, .samples = 0.05, .uneven_lanes = 0.1,
     .not_worth_it = 1.1,
@@ -175,9 +175,9 @@ static const struct {
 } losses[LOSSES] = {
     [LOSS_STARTS] = {"starts", "", "Start less often; runs that are killed start again."},
     [LOSS_DEATHS] = {"deaths of workers", "",
-                     "Find out why workers die (trireme log --event death); --spares 1 has another "
-                     "one ready."},
-    [LOSS_STALLS] = {"stalls", "", "Find out what stalled (trireme log --event stall)."},
+                     "Find out why workers die (trireme log DIR --event death); --spares 1 has "
+                     "another one ready."},
+    [LOSS_STALLS] = {"stalls", "", "Find out what stalled (trireme log DIR --event stall)."},
     [LOSS_REPEATED] = {"steps done again after a start", "",
                        "Save more often (--save-every), so that less is lost."},
     [LOSS_SAVES] = {"saves", "saving ", "Save less often."},
@@ -185,7 +185,7 @@ static const struct {
     [LOSS_CALLBACKS] = {"callbacks", "callback ", "Do less in the callback."},
     [LOSS_PAUSES] = {"pauses", "", "It was paused (trireme ctl)."},
     [LOSS_SLOW] = {"slow steps", "slow-worker shared-core throttled samples drift lost-lanes ",
-                   "See what was slow: trireme log --event slow-step."},
+                   "See what was slow: trireme log DIR --event slow-step."},
 };
 
 /* A run's first start is no loss that it could have avoided, so it alone is no finding. */
@@ -279,7 +279,7 @@ static bool not_finite(const struct figures *f, struct finding *found) {
     text_add(&found->evidence, "The loss is no number in %lld of %lld line(s), first at step %s.",
              (long long)f->bad, (long long)f->lines, NUMBER((double)f->first_bad));
     text_add(&found->remedy, "Use a smaller learning rate or --clip-norm, and look at the step "
-             "before (trireme log --since %lld); what follows it has learned nothing.",
+             "before (trireme log DIR --since %lld); what follows it has learned nothing.",
              (long long)f->first_bad);
     found->cost = f->last > 0 ? fmin(1, fmax(0, (double)(f->last - f->first_bad + 1)) /
                                             (double)f->last) : 1;
@@ -388,25 +388,23 @@ static bool incomplete(const struct figures *f, struct finding *found) {
 
 /* ---- the table ---- */
 
-#define CAUSES "crowded throttled shared-core "
-
 const struct rule rules[] = {
-    {.name = "slow-worker", .judge = rule_slow_worker, .effect_of = CAUSES "lost-lanes "},
+    {.name = "slow-worker", .judge = rule_slow_worker, .effect_of = RULES_CAUSES "lost-lanes "},
     {.name = "shared-core", .judge = rule_shared_core, .effect_of = "crowded "},
     {.name = "throttled", .judge = rule_throttled},
     {.name = "crowded", .judge = rule_crowded},
     {.name = "drift", .judge = rule_drift,
-     .effect_of = CAUSES "slow-worker samples lost-lanes "},
+     .effect_of = RULES_CAUSES "slow-worker samples lost-lanes "},
     {.name = "samples", .judge = samples},
     {.name = "uneven-lanes", .communicates = true, .judge = rule_uneven_lanes,
      .effect_of = "not-worth-it "},
     {.name = "not-worth-it", .communicates = true, .judge = rule_not_worth_it,
-     .effect_of = CAUSES "samples "},
+     .effect_of = RULES_CAUSES "samples "},
     {.name = "saving", .of_run = true, .judge = saving},
     {.name = "evaluating", .of_run = true, .judge = evaluating},
     {.name = "callback", .of_run = true, .judge = callback},
     {.name = "auditing", .of_run = true, .judge = auditing},
-    {.name = "lost-lanes", .of_run = true, .judge = rule_lost_lanes, .effect_of = CAUSES},
+    {.name = "lost-lanes", .of_run = true, .judge = rule_lost_lanes, .effect_of = RULES_CAUSES},
     {.name = "goodput", .of_run = true, .judge = goodput},
     {.name = "memory", .of_run = true, .judge = memory},
     {.name = "skipped", .of_run = true, .judge = skipped, .effect_of = "not-finite "},
@@ -418,7 +416,7 @@ const struct rule rules[] = {
      .judge = rule_uneven_stages},
     {.name = "seats", .needs_profile = true, .communicates = true, .judge = rule_seats},
     {.name = "slow-split", .needs_profile = true, .judge = rule_slow_split},
-    {.name = "low-rate", .needs_profile = true, .judge = rule_low_rate, .effect_of = CAUSES},
+    {.name = "low-rate", .needs_profile = true, .judge = rule_low_rate, .effect_of = RULES_CAUSES},
     {.name = "unfused", .needs_profile = true, .judge = rule_unfused},
     {.name = "small-sums", .needs_profile = true, .communicates = true, .judge = rule_small_sums},
     {.name = "small-lanes", .needs_profile = true, .communicates = true,

@@ -33,6 +33,7 @@ extern const struct rule rules[];
 extern const struct thresholds {
     double note;        /* a finding that costs less is a note */
     double unexplained; /* time that is printed */
+    double explains;     /* a cause costs at least this part of what its effect does */
     double communicates; /* communication with which the report may begin */
     double said;   /* time that the sentence names */
     double change; /* of a comparison: a share of the longer step */
@@ -73,6 +74,9 @@ extern const struct thresholds {
     double useful_operator; /* its time with the lanes that are advised, in small ones */
     double operator_itself; /* of which about so many pass if there is next to nothing to compute */
 } thresholds;
+
+/* Rules that explain others. */
+#define RULES_CAUSES "crowded throttled shared-core "
 
 #define RULES_LANES 65536 /* more are not advised */
 

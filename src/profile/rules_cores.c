@@ -107,7 +107,8 @@ static void add_rival(const struct figures *f, const struct figures_worker *w, b
     const struct figures_event *e = rival_of(f, w);
     const char *who = e ? strstr(e->text, "; ") : NULL,
                *ran = who ? strstr(who, " ran for ") : NULL;
-    const bool little = ran && base_number(ran + 9, NULL) < thresholds.rival;
+    const bool little =
+        ran && base_number(ran + 9, NULL) < fmax(thresholds.rival, thresholds.explains * w->no_core);
     if (who && !little) {
         char time[LOG_TIME];
         log_time((int64_t)(1e9 * fmin(e->time, 8e9)), time);
@@ -116,8 +117,8 @@ static void add_rival(const struct figures *f, const struct figures_worker *w, b
     if (e && e->pid > 0 && !little)
         text_add(&found->remedy, "End the process on its core (pid %d), or ", e->pid);
     else text_add(&found->remedy, "End what else runs on %s, or ", all ? "the cores" : "its core");
-    text_add(&found->remedy, all ? "use fewer workers."
-                                 : "leave the core out (taskset -c), or use fewer workers.");
+    text_add(&found->remedy, "%suse fewer %s.", all ? "" : "leave the core out (taskset -c), or ",
+             f->n > 1 ? "workers" : "threads");
 }
 
 static bool stolen(const struct figures *f, struct finding *found) {
@@ -144,9 +145,9 @@ bool rule_shared_core(const struct figures *f, struct finding *found) {
     }
     if (!worst) return stolen(f, found);
     text_add(&found->evidence, "The core of %s is shared: for %s of each step, %s of its time, it "
-             "was ready to run and had none.", worst->name, TIME(worst->no_core * f->step),
-             SHARE(worst->no_core));
-    if (n > 1) text_add(&found->evidence, " The same holds for %zu workers in all.", n);
+             "was ready to run and had none.", f->n > 1 ? worst->name : "the process",
+             TIME(worst->no_core * f->step), SHARE(worst->no_core));
+    if (n > 1) text_add(&found->evidence, " So are those of %zu workers in all.", n);
     found->cost = worst->no_core;
     add_rival(f, worst, n == f->n, found);
     stolen(f, found);
@@ -172,15 +173,16 @@ bool rule_crowded(const struct figures *f, struct finding *found) {
     for (size_t i = 0; i < f->n_hosts; i++) {
         const struct figures_host *h = &f->host[i];
         const double threads = h->workers * f->threads;
-        if (!(h->cores > 0) || threads <= thresholds.crowded * h->cores) continue;
+        if (!f->last || !(h->cores > 0) || threads <= thresholds.crowded * h->cores) continue;
         double none = 0, n = 0;
         for (size_t k = 0; k < f->n; k++)
             if (f->worker[k].host == (int)i) none += f->worker[k].no_core, n++;
         const bool unasked = f->wall < thresholds.short_run;
         found->cost = none > 0 ? none / n : unasked ? 1 - h->cores / threads : 0;
         text_add(&found->evidence, "%g worker(s) of %g thread(s) share %g core(s)%s%s: their "
-                 "threads have no core for %s of their time.", h->workers, f->threads, h->cores,
-                 *h->name ? " of " : "", h->name, SHARE(found->cost));
+                 "threads %s no core for %s of their time.", h->workers, f->threads, h->cores,
+                 *h->name ? " of " : "", h->name, none > 0 ? "have" : "would have",
+                 SHARE(found->cost));
         text_add(&found->remedy, "Use -n %d", (int)fmax(1, h->cores / f->threads));
         if (f->threads > 1)
             text_add(&found->remedy, ", or --threads %d", (int)fmax(1, h->cores / h->workers));
@@ -238,9 +240,9 @@ bool rule_drift(const struct figures *f, struct finding *found) {
         text_add(&found->evidence, "%s%s.", *e->text ? ", " : "", e->text);
     }
     found->cost = 1 - best / last;
-    text_add(&found->remedy, e ? "See what this event changed (trireme log --since %lld)."
+    text_add(&found->remedy, e ? "See what this event changed (trireme log DIR --since %lld)."
                                : "See what changed on the machine then: other processes, "
-                                 "temperature, the data's place (trireme log --since %lld).",
+                                 "temperature, the data's place (trireme log DIR --since %lld).",
              (long long)f->slower_since);
     return true;
 }
@@ -256,13 +258,19 @@ static int64_t next_lanes(int64_t lanes, int64_t workers, int64_t batch) {
 }
 
 bool rule_uneven_lanes(const struct figures *f, struct finding *found) {
-    const int64_t lanes = f->run->lanes, n = (int64_t)f->n;
-    const double waits = f->spent[SPENT_WAIT_LANES];
+    /* Those that never have a lane are not among the figures. */
+    const int64_t lanes = f->run->lanes, workers = f->run->workers,
+                  n = (int64_t)f->n > workers ? (int64_t)f->n : workers;
+    const double idle = lanes < n ? 1 - (double)lanes / (double)n : 0,
+                 waits = fmax(f->spent[SPENT_WAIT_LANES], idle);
     if (f->divided || lanes <= 0 || n < 2 || lanes % n == 0 || waits <= thresholds.uneven_lanes)
         return false;
-    text_add(&found->evidence, "%lld lane(s) for %lld workers: in each step, some have a "
-             "lane less and wait for those of the others, %s of the mean worker's time.",
-             (long long)lanes, (long long)n, SHARE(waits));
+    text_add(&found->evidence, "%lld lane(s) for %lld workers: ", (long long)lanes, (long long)n);
+    if (idle > 0)
+        text_add(&found->evidence, "%lld worker(s) have nothing to do.", (long long)(n - lanes));
+    else
+        text_add(&found->evidence, "in each step, some have a lane less and wait for those of the "
+                 "others, %s of the mean worker's time.", SHARE(waits));
     const int64_t next = next_lanes(lanes, n, f->run->batch);
     found->cost = waits;
     if (next)
@@ -287,23 +295,26 @@ static double beside(const struct figures *f) {
 bool rule_not_worth_it(const struct figures *f, struct finding *found) {
     double compute = 0, all = 0;
     const double apart = beside(f), step = 1 - apart;
-    if (f->n < 2 || f->divided || !(f->step > 0) || !(step > 0)) return false;
+    const bool process = f->n == 1; /* what is true of workers is true of its threads */
+    const double each = process ? f->threads : 1, n = (double)f->n * each;
+    if (n < 2 || f->divided || !(f->step > 0) || !(step > 0)) return false;
     for (size_t i = 0; i < f->n; i++) {
-        const double *s = f->worker[i].spent, own = figures_group(s, SPENT_COMPUTES);
+        const double *s = f->worker[i].spent, own = each * figures_group(s, SPENT_COMPUTES);
         compute += own;
-        all += own + s[SPENT_SUM] + s[SPENT_UPDATE] + s[SPENT_READ];
+        all += own + each * (s[SPENT_SUM] + s[SPENT_UPDATE] + s[SPENT_READ]);
     }
     if (!(compute > 0) || compute >= thresholds.not_worth_it * step || all >= step) return false;
-    text_add(&found->evidence, "All %zu workers together compute for %s of a step: they mostly "
-             "wait for each other, %s of their time.", f->n, SHARE(compute / step),
-             SHARE(figures_group(f->spent, SPENT_WAITS)));
+    text_add(&found->evidence, "All %.0f %s together compute for %s of a step: they mostly wait "
+             "for each other, %s of their time.", n, process ? "threads" : "workers",
+             SHARE(compute / step), SHARE(figures_group(f->spent, SPENT_WAITS)));
     const double alone = (all + apart) * f->step;
     found->cost = step - all;
-    text_add(&found->remedy, "Use -n 1: a step would take about %s instead of %s", TIME(alone),
-             TIME(f->step));
+    text_add(&found->remedy, "Use %s 1: a step would take about %s instead of %s",
+             process ? "--threads" : "-n", TIME(alone), TIME(f->step));
     if (f->run->batch > 0)
         text_add(&found->remedy, ", %s samples/s", NUMBER((double)f->run->batch / alone));
-    text_add(&found->remedy, ". A larger batch would be worth more workers.");
+    text_add(&found->remedy, ". A larger batch would be worth more %s.",
+             process ? "threads" : "workers");
     return true;
 }
 

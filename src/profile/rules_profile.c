@@ -166,19 +166,24 @@ static void advise_rate(const struct figures *f, const struct worst *w, struct f
     const bool f32 = !strncmp(item->out, "f32", 3) && !figures_option(f, "--amp"),
                memory = h->bandwidth > 0 && item->bytes / h->bandwidth >= tables_ideal(h, item);
     const double gain = rate_of(h, "f32") > 0 ? rate_of(h, "bf16") / rate_of(h, "f32") : 0;
+    const bool product = item->flops > 0;
     const double takes = 1e-9 * w->e.ns / (double)w->e.of->calls;
     const bool small = (double)dim[0] < thresholds.few_samples || takes < thresholds.small_operator;
-    found->effect_of = small ? "small-lanes " : "";
+    if (small) found->effect_of = "small-lanes " RULES_CAUSES;
+    const bool narrow = f32 && (memory || (product && gain > thresholds.amp_gain));
     if (small)
         text_add(&found->remedy, "Give each call more to do: a larger batch, or fewer --lanes; "
                  "its first dimension is %s.", NUMBER((double)dim[0]));
-    else if (f32 && memory)
-        text_add(&found->remedy, "It is limited by memory: --amp O2 halves the bytes.");
-    else if (f32 && gain > thresholds.amp_gain)
-        text_add(&found->remedy, "Use --amp O1: bf16 is up to %.1f times as fast here.", gain);
-    else
-        text_add(&found->remedy, "Choose sizes of channels and rows that are multiples of 16, or "
-                 "see other kernels with trireme bench --ops.");
+    else if (narrow && memory)
+        text_add(&found->remedy, "It is limited by memory; --amp O2 halves the bytes.");
+    else if (narrow)
+        text_add(&found->remedy, "bf16 (--amp O1) has up to %.1f times the rate here.", gain);
+    else if (product)
+        text_add(&found->remedy, "Sizes of channels and rows that are multiples of 16 suit the "
+                 "kernels best; see other kernels with trireme bench --ops.");
+    else text_add(&found->remedy, "See what each operator takes with trireme bench --ops.");
+    if (!small && narrow)
+        text_add(&found->remedy, " Measure it: trireme bench MODEL --amp O0 --amp O1 --amp O2.");
 }
 
 bool rule_low_rate(const struct figures *f, struct finding *found) {
@@ -196,9 +201,9 @@ bool rule_low_rate(const struct figures *f, struct finding *found) {
         if (!n++ || lost > w.lost) w = (struct worst){e, lost, ideal / e.ns};
     }
     if (!n || low <= thresholds.low_rate * compute) return false;
-    text_add(&found->evidence, "%s of the time of operators go to %d operator(s) that reach less "
-             "than %s of what arithmetic and memory of this machine allow. The one that loses "
-             "most is ", SHARE(low / compute), n, SHARE(thresholds.low_roofline));
+    text_add(&found->evidence, "%s of the time of operators goes to %d operator(s) below %s of "
+             "what arithmetic and memory of this machine allow. The one that loses most is ",
+             SHARE(low / compute), n, SHARE(thresholds.low_roofline));
     add_place(&found->evidence, w.e.is);
     text_add(&found->evidence, ": it reaches %s.", SHARE(w.ratio));
     advise_rate(f, &w, found);

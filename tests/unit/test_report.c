@@ -216,7 +216,7 @@ static const struct {
      "Use --audit 0.23."},
     {"lost-lanes", lost_lanes, &thresholds.lost_lanes, 0.9, 1.3, "of worker 1", "See why worker 1"},
     {"goodput", goodput, NULL, 0.09, 0.15, "Lost: 148 ms deaths of workers.",
-     "log --event death"},
+     "log DIR --event death"},
     {"memory", memory, &thresholds.memory_limit, 0.99, 1.02, "97 % of the limit of 100 MiB",
      "trireme memory"},
     {"memory", unplanned, &thresholds.memory_plan, 0.98, 1.2, "106 % of the plan of",

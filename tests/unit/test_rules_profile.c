@@ -166,7 +166,7 @@ static const struct {
      "Split it by 3, which gives each seat 16"},
     {"low-rate by operators", rates, rule_low_rate, {NULL},
      {{2, SPENT_COMPUTE, 0, 100, VARIES}, {2, SPENT_COMPUTE, 1, 100, 2000}, END}, 1990, 2010, 0.001,
-     "50 % of the time of operators go to 1 operator that reach less than 50 %",
+     "50 % of the time of operators goes to 1 operator below 50 %",
      "a larger batch, or fewer --lanes; its first dimension is 1."},
     {"low-rate by their share", rates, rule_low_rate, {NULL},
      {{2, SPENT_COMPUTE, 0, 20, 2500}, {2, SPENT_COMPUTE, 1, 100, VARIES}, END}, 2010, 1990, 0.01,
