@@ -38,10 +38,20 @@ static tri_status ask(struct look *l, const struct own *own) {
     return TRI_OK;
 }
 
+/* Once: which steps it waits for. */
+static void tell(const struct crew_profile *p, bool *told) {
+    if (*told || atomic_load(&p->state) != PROFILE_RECORDS) return;
+    fprintf(stderr, "trireme: records steps %llu to %llu\n",
+            (unsigned long long)atomic_load(&p->first), (unsigned long long)atomic_load(&p->last));
+    *told = true;
+}
+
 /* Waits until the agent has written all of it. */
 static tri_status await(struct look *l, uint32_t before) {
     const struct crew_profile *p = &l->head->profile;
+    bool told = false;
     while (atomic_load(&p->over) == before) {
+        tell(p, &told);
         if (!look_alive(l)) {
             if (*p->directory) return TRI_OK; /* what has been recorded is there */
             return base_fail(TRI_FAILED, "the run has ended, and nothing was recorded");
@@ -125,6 +135,10 @@ static tri_status write_report(const char *directory, const struct profile *p) {
     return status;
 }
 
+static void add_missing(struct text *out, int64_t n, const char *what) {
+    if (n) text_add(out, "%s: %lld\n", what, (long long)n);
+}
+
 tri_status profile_make_tables(const char *directory, const char *name, struct text *out) {
     struct profile p;
     bool known = false;
@@ -133,13 +147,13 @@ tri_status profile_make_tables(const char *directory, const char *name, struct t
     if (!status) status = profile_derive(&p);
     if (!status) status = write_report(directory, &p);
     if (!status) {
-        text_add(out, "%s: steps %lld to %lld, %zu spans of %d threads; trace.json, ops.csv, "
-                 "steps.csv, comm.csv, memory.csv, report.txt\n", p.folder, (long long)p.first,
-                 (long long)p.last, p.spans, p.n_threads);
-        if (p.lost) text_add(out, "%lld spans were lost\n", (long long)p.lost);
-        if (p.cut || p.damaged)
-            text_add(out, "%lld file(s) end early, %lld part(s) are damaged\n", (long long)p.cut,
-                     (long long)p.damaged);
+        text_add(out, "%s: step %lld", p.folder, (long long)p.first);
+        if (p.last > p.first) text_add(out, " to %lld", (long long)p.last);
+        text_add(out, ", %zu span(s) of %d thread(s); trace.json, ops.csv, steps.csv, comm.csv, "
+                 "memory.csv, report.txt\n", p.spans, p.n_threads);
+        add_missing(out, p.lost, "spans that were lost");
+        add_missing(out, p.cut, "files that end early");
+        add_missing(out, p.damaged, "damaged parts");
         if (!known)
             text_add(out, "the roofline is not known: after the run's end, `trireme profile %s` on "
                      "its machine adds it\n", directory);

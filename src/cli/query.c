@@ -179,17 +179,17 @@ static tri_status answer(const struct own *own, const char *select, const char *
     return sql_close(s, status);
 }
 
-/* The database replaces another one, but no other file. */
+/* The database replaces one that query has written, but no other file. */
 static tri_status save(const struct own *own, const char *select, struct sql_runs *r) {
-    char target[4096], begin[16] = "", part[4096];
+    char target[4096], begin[SQL_HEADER] = "", part[4096];
     tri_status status = outfile_target(own->save, target);
     FILE *old = status ? NULL : fopen(target, "re");
-    const bool other = old && fread(begin, 1, 15, old) && strcmp(begin, "SQLite format 3");
+    const bool other = old && fread(begin, 1, sizeof begin, old) && !sql_is_ours(begin, sizeof begin);
     if (old) fclose(old);
     if (status) return status;
     if (other)
-        return base_fail(TRI_USAGE, "%s exists and is no database; choose another name for --save",
-                         own->save);
+        return base_fail(TRI_USAGE, "%s exists and is no database that query has written; choose "
+                         "another name for --save", own->save);
     base_format(part, sizeof part, "%s.part", target);
     unlink(part);
     status = answer(own, select, part, r);

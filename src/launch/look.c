@@ -80,6 +80,11 @@ static tri_status read_address(const char *directory, int *pid, int *fd) {
     *fd = 0;
     base_format(path, sizeof path, "%s/agent.json", directory);
     int file = base_open(path, O_RDONLY, NULL);
+    char own[4096];
+    base_format(own, sizeof own, "%s/run.log", directory);
+    if (file < 0 && errno == ENOENT && !access(own, F_OK))
+        return base_fail(TRI_FAILED, "the run in %s is of one process, which cannot be asked; "
+                         "train with -n 1, for a worker and its agent", directory);
     if (file < 0 && errno == ENOENT)
         return base_fail(TRI_FAILED, "there is no run in %s; `trireme ps` lists runs (only those "
                          "with -n N can be found)", directory);

@@ -80,7 +80,7 @@ static void read_line(struct reading *r) {
     if (step > (double)f->last) f->last = (int64_t)step;
     if (r->loss < l->n && (l->seen[r->loss] & LINES_TRAINED) && isnan(l->value[r->loss]) &&
         !f->bad++)
-        f->first_bad = (int64_t)step;
+        f->first_bad = (int64_t)(step - steps_of(l)) + 1;
     if (r->skipped < l->n && l->value[r->skipped] >= 0) {
         r->last_skipped = l->value[r->skipped];
         r->steps += steps_of(l);

@@ -270,7 +270,8 @@ static void add_state(const struct figures *f, struct text *out) {
     if (*r->title) text_add(out, "of %s ", r->title);
     text_add(out, "has done %s", NUMBER((double)f->last));
     if (r->steps > 0) text_add(out, " of %s", NUMBER((double)r->steps));
-    text_add(out, " step%s in %s", f->last == 1 && r->steps <= 1 ? "" : "s", TIME(f->wall));
+    text_add(out, " step%s", f->last == 1 && r->steps <= 1 ? "" : "s");
+    if (f->wall > 0) text_add(out, " in %s", TIME(f->wall));
     if (last && isnan(last->end)) text_add(out, "; %s", state_of(last));
     else if (last && last->exit > 0) text_add(out, "; it ended with exit code %d", last->exit);
     text_add(out, ".");

@@ -274,7 +274,24 @@ static bool skipped(const struct figures *f, struct finding *found) {
     return true;
 }
 
+/* Why the run has failed, as its log says; null: it has not. */
+static const char *failure_of(const struct figures *f) {
+    const char *text = NULL;
+    for (size_t i = 0; i < f->n_events; i++)
+        if (!strcmp(f->event[i].name, "failure")) text = f->event[i].text;
+    return text;
+}
+
+/* With --on-nan stop, no line has such a loss. */
 static bool not_finite(const struct figures *f, struct finding *found) {
+    const char *failure = failure_of(f);
+    if (!f->bad && failure && strstr(failure, "the loss is ")) {
+        text_add(&found->evidence, "The run failed at %s.", failure);
+        text_add(&found->remedy, "Use a smaller learning rate or --clip-norm, or go on from an "
+                 "earlier checkpoint.");
+        found->cost = 1;
+        return true;
+    }
     if (!f->bad) return false;
     text_add(&found->evidence, "The loss is no number in %lld of %lld line(s), first at step %s.",
              (long long)f->bad, (long long)f->lines, NUMBER((double)f->first_bad));

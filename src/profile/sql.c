@@ -200,11 +200,13 @@ static tri_status explain(const struct sql *s) {
     if (dot) near.wanted = dot + 1;
     const bool table = !strncmp(message, "no such table", 13);
     const bool column = !strncmp(message, "no such column", 14);
+    const char *has = NULL; /* another table that has the column */
     for (const struct sql_table *t = s->tables; t->name && (table || column); t++) {
         if (table) nearest_offer(&near, t->name);
         for (size_t i = 0; i < t->n && column; i++)
-            nearest_offer(&near, t->column[i].name);
+            if (nearest_offer(&near, t->column[i].name)) has = t->name;
     }
+    if (has) return base_fail(TRI_USAGE, "%s in this table; %s has it", message, has);
     return base_fail(TRI_USAGE, "%s%s", message,
                      nearest_or(&near, "; `trireme query DIR --tables` lists tables and columns"));
 }
@@ -262,6 +264,15 @@ static int look(void *user) {
     return interrupted;
 }
 
+/* In the header of a database, big-endian. */
+#define SQL_OURS "1416784242" /* "Trir" */
+#define OURS_AT 68
+
+bool sql_is_ours(const char *header, size_t bytes) {
+    return bytes >= SQL_HEADER && !strcmp(header, "SQLite format 3") &&
+           !memcmp(header + OURS_AT, "Trir", 4);
+}
+
 tri_status sql_open(struct sql **opened, const char *file, struct sql_table *tables) {
     struct sql *s = calloc(1, sizeof *s);
     *opened = s;
@@ -271,7 +282,8 @@ tri_status sql_open(struct sql **opened, const char *file, struct sql_table *tab
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL); /* "x" is a column, never a text */
     sqlite3_set_authorizer(s->db, authorize, s);
     sqlite3_progress_handler(s->db, OFTEN, look, NULL);
-    tri_status status = run(s, "pragma journal_mode=off; pragma synchronous=off");
+    tri_status status = run(s, "pragma journal_mode=off; pragma synchronous=off;"
+                               "pragma application_id=" SQL_OURS);
     for (struct sql_table *t = tables; t->name && !status; t++) {
         t->of = s;
         t->declares = true;

@@ -42,6 +42,9 @@ const char *sql_version(void);
 /* file: a new database; null: in memory. A table without a name ends them; of a table, name, walk
  * and user are set. */
 tri_status sql_open(struct sql **s, const char *file, struct sql_table *tables);
+/* Whether a file that begins so is a database that sql_open has made. */
+#define SQL_HEADER 100 /* bytes */
+bool sql_is_ours(const char *header, size_t bytes);
 /* With all tables. Returns `status`, or the failure to write the file. */
 tri_status sql_close(struct sql *s, tri_status status);
 

@@ -119,7 +119,8 @@ void worker_profile_open(struct worker *c, tri_run *run, uint64_t step) {
     ask_own(c, run, step);
     const int state = atomic_load(&p->state);
     if (state == PROFILE_WANTED && !atomic_load(&p->first)) {
-        atomic_fetch_add(&p->last, step - 1);
+        const uint64_t last = atomic_load(&p->last) + step - 1, total = (uint64_t)run->total;
+        atomic_store(&p->last, last < total ? last : total);
         atomic_store(&p->first, step);
     }
     if (state == PROFILE_WANTED && atomic_load(&p->first) <= step) {
