@@ -267,7 +267,8 @@ bool rule_uneven_lanes(const struct figures *f, struct finding *found) {
         return false;
     text_add(&found->evidence, "%lld lane(s) for %lld workers: ", (long long)lanes, (long long)n);
     if (idle > 0)
-        text_add(&found->evidence, "%lld worker(s) have nothing to do.", (long long)(n - lanes));
+        text_add(&found->evidence, "%lld worker(s) %s nothing to do.",
+                 (long long)(n - lanes), n - lanes == 1 ? "has" : "have");
     else
         text_add(&found->evidence, "in each step, some have a lane less and wait for those of the "
                  "others, %s of the mean worker's time.", SHARE(waits));

@@ -179,6 +179,8 @@ check 'saved again' "$program" query b --save own.db
 check 'it is replaced' kept 'select count(*), max(step) from metrics' '(4, 12)'
 mistake 'no database is replaced' 2 'err:is no database' query a --save a/metrics.jsonl
 check 'the file is still there' test -s a/metrics.jsonl
+python3 -c "import sqlite3; sqlite3.connect('mine.db').execute('create table precious (x)')"
+mistake 'nor one of others' 2 'err:is no database that query has written' query a --save mine.db
 mistake 'a directory that is not there' 1 'err:^trireme: ' query a --save none/own.db
 expect 'a failure' 2 'err:no such table' query a b --save own.db 'select * from x'
 check 'keeps the earlier one' kept 'select count(*), max(step) from metrics' '(4, 12)'

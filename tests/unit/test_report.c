@@ -115,6 +115,22 @@ static void uneven_lanes(struct world *w, double x) {
     wait_for_all(w, SPENT_WAIT_LANES, x);
 }
 
+/* A lane less than workers: the last one has nothing to do. */
+static void idle(struct world *w, double x) {
+    if (!(x > 0)) return;
+    memset(w->spent[1], 0, sizeof w->spent[1]);
+    w->spent[1][SPENT_WAIT_OPENING] = 1;
+    w->lanes = 1;
+    w->done[0] = 1;
+    w->done[1] = 0;
+}
+
+static void threads(struct world *w, double x) {
+    w->workers = 1;
+    w->threads = 2;
+    wait_for_all(w, SPENT_WAIT_THREADS, 0.95 - x / 2);
+}
+
 static void not_worth_it(struct world *w, double x) {
     wait_for_all(w, SPENT_WAIT_TASKS, 0.95 - x / 2);
 }
@@ -167,6 +183,12 @@ static void not_finite(struct world *w, double x) {
                        : "{\"step\":990,\"loss\":1}\n{\"step\":1000,\"loss\":2}\n";
 }
 
+static void fails(struct world *w, double x) {
+    if (x > 0)
+        w->log = "{\"time\":\"1\",\"level\":\"error\",\"event\":\"failure\",\"step\":1,\"text\":"
+                 "\"step 2: lane 0: the loss is nan\"}\n";
+}
+
 static void hosts_link(struct world *w, double x) {
     w->hosts = "\"h0\",\"h1\"";
     wait_for_all(w, SPENT_WAIT_HOSTS, x);
@@ -202,6 +224,11 @@ static const struct {
      "Use --data-threads 2"},
     {"uneven-lanes", uneven_lanes, &thresholds.uneven_lanes, 0.98, 1.02,
      "7 lanes for 2 workers", "Use --lanes 8"},
+    {"uneven-lanes", idle, NULL, 0, 1, "1 lane for 2 workers: 1 worker has nothing to do.",
+     "Use --lanes 2 (which changes the result's bits), or -n 1."},
+    {"not-worth-it", threads, &thresholds.not_worth_it, 1.02, 0.7,
+     "All 2 threads together compute for 77 % of a step",
+     "Use --threads 1: a step would take about 4.1 ms instead of 5.0 ms"},
     {"not-worth-it", not_worth_it, &thresholds.not_worth_it, 1.02, 0.7,
      "All 2 workers together compute for 77 % of a step",
      "Use -n 1: a step would take about 4.1 ms instead of 5.0 ms, 15,422 samples/s"},
@@ -225,6 +252,8 @@ static const struct {
      "smaller learning rate"},
     {"not-finite", not_finite, NULL, 0, 1, "no number in 1 of 2 lines, first at step 1,000",
      "--since 1000"},
+    {"not-finite", fails, NULL, 0, 1, "The run failed at step 2: lane 0: the loss is nan.",
+     "an earlier checkpoint"},
     {"link", hosts_link, &thresholds.link_waits, 0.98, 1.1, "wait for other hosts 11 % of a step",
      "faster path"},
     {"incomplete", incomplete, NULL, 0, 1, "Damaged frames of workers.series: 1.", "in no figure"},
