@@ -184,7 +184,8 @@ static tri_status save(const struct own *own, const char *select, struct sql_run
     char target[4096], begin[SQL_HEADER] = "", part[4096];
     tri_status status = outfile_target(own->save, target);
     FILE *old = status ? NULL : fopen(target, "re");
-    const bool other = old && fread(begin, 1, sizeof begin, old) && !sql_is_ours(begin, sizeof begin);
+    const bool other = old && fread(begin, 1, sizeof begin, old) &&
+                       !sql_is_ours(begin, sizeof begin);
     if (old) fclose(old);
     if (status) return status;
     if (other)

@@ -107,8 +107,8 @@ static void add_rival(const struct figures *f, const struct figures_worker *w, b
     const struct figures_event *e = rival_of(f, w);
     const char *who = e ? strstr(e->text, "; ") : NULL,
                *ran = who ? strstr(who, " ran for ") : NULL;
-    const bool little =
-        ran && base_number(ran + 9, NULL) < fmax(thresholds.rival, thresholds.explains * w->no_core);
+    const double least = fmax(thresholds.rival, thresholds.explains * w->no_core);
+    const bool little = ran && base_number(ran + 9, NULL) < least;
     if (who && !little) {
         char time[LOG_TIME];
         log_time((int64_t)(1e9 * fmin(e->time, 8e9)), time);
