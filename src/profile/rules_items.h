@@ -24,8 +24,8 @@ bool each_item(struct each *e);
 /* Of the first spec in a text, as "f32[8,3]": its rank. */
 int rules_spec(const char *spec, int64_t dim[RULES_DIMS], double *bytes);
 
-/* The smallest number of lanes from least to most that divides the batch, if that is known, and is
- * a multiple; 0: there is none. */
-int64_t rules_lanes(const struct figures *f, double least, double most, int64_t multiple);
+/* The smallest number of lanes from `least` on that divides the batch, if that is known, and is a
+ * multiple; 0: there is none. */
+int64_t rules_lanes(const struct figures *f, double least, int64_t multiple);
 
 #endif

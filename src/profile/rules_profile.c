@@ -46,11 +46,15 @@ static double bytes_out(const struct profile_item *item) {
     return bytes;
 }
 
-int64_t rules_lanes(const struct figures *f, double least, double most, int64_t multiple) {
+static bool divides_batch(const struct figures *f, int64_t lanes) {
     const int64_t batch = f->run ? f->run->batch : 0;
+    return batch < 1 || batch % lanes == 0;
+}
+
+int64_t rules_lanes(const struct figures *f, double least, int64_t multiple) {
     if (!(least <= RULES_LANES)) return 0;
-    for (int64_t n = (int64_t)fmax(ceil(least), 1); (double)n <= most && n <= RULES_LANES; n++)
-        if (n % multiple == 0 && (batch < 1 || batch % n == 0)) return n;
+    for (int64_t n = (int64_t)fmax(ceil(least), 1); n <= RULES_LANES; n++)
+        if (n % multiple == 0 && divides_batch(f, n)) return n;
     return 0;
 }
 
@@ -104,6 +108,15 @@ bool rule_small_sums(const struct figures *f, struct finding *found) {
 
 /* ---- small lanes ---- */
 
+/* The largest number that is at most this one; but if there is none, the smallest with a lane for
+ * each thread. */
+static int64_t fewer_lanes(const struct figures *f, double most) {
+    const int64_t threads = (int64_t)fmax(f->profile->study->threads, 1);
+    for (int64_t n = (int64_t)fmin(most, RULES_LANES); n >= threads; n--)
+        if (divides_batch(f, n)) return n;
+    return rules_lanes(f, (double)threads, 1);
+}
+
 /* Time that does not shrink with the lanes: between operators, and in them by themselves. */
 bool rule_small_lanes(const struct figures *f, struct finding *found) {
     const struct profile *p = f->profile;
@@ -123,8 +136,8 @@ bool rule_small_lanes(const struct figures *f, struct finding *found) {
                 fmax(spent[SPENT_COMPUTE] - all / p->study->all, 0);
         part = mean / (thresholds.useful_operator * thresholds.small_operator);
     }
-    const int64_t fewer = rules_lanes(f, fmax(lanes * part, p->study->threads), lanes - 1, 1);
-    if (fixed + sums <= thresholds.small_lanes || !fewer) return false;
+    const int64_t fewer = fewer_lanes(f, lanes * part);
+    if (fixed + sums <= thresholds.small_lanes || !fewer || (double)fewer >= lanes) return false;
     found->cost = (fixed + sums) * (1 - (double)fewer / lanes);
     found->effect_of = "small-sums ";
     text_add(&found->evidence, "Lanes are small: an operator takes %s on average. Sums of lanes "

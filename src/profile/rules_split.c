@@ -69,7 +69,7 @@ bool rule_bubble(const struct figures *f, struct finding *found) {
     text_add(&found->evidence, ".");
     const double k = formula > 0 && lanes > 0 ? before * (1 - formula) / (formula * lanes) : 1;
     const int64_t more = rules_lanes(f, before * (1 / thresholds.waiting_aim - 1) / k,
-                                     INFINITY, tracks_of(p));
+                                     tracks_of(p));
     if ((double)more > lanes)
         text_add(&found->remedy, "With --lanes %s it would be at most %s (this changes the bits).",
                  NUMBER((double)more), SHARE(thresholds.waiting_aim));
