@@ -36,6 +36,8 @@ void spend_into(struct spender *s, enum spent on) {
     mine = owner = s;
     if (!s) return;
     s->mark = now;
+    s->item = -1;
+    s->whom = SPAN_NOBODY;
     set(&s->to->born, now - sum_of(s->to));
     atomic_store(&s->to->on, (int)on);
     atomic_store(&s->to->since, now);

@@ -32,6 +32,12 @@ static void judge(const struct figures *f, struct report *r) {
     }
 }
 
+/* What a rule has not found out itself, but the table says, depends on the costs. */
+static bool explains(const struct finding *cause, const struct finding *effect) {
+    return effect->effect_of != effect->rule->effect_of ||
+           !(cause->cost < thresholds.explains * effect->cost);
+}
+
 /* The finding whose effect this is; -1: none. */
 static int cause_of(const struct report *r, size_t i) {
     const char *at = r->finding[i].effect_of;
@@ -40,7 +46,7 @@ static int cause_of(const struct report *r, size_t i) {
         for (size_t k = 0; k < r->n; k++)
             if (k != i && strlen(r->finding[k].rule->name) == n &&
                 !strncmp(r->finding[k].rule->name, at, n) &&
-                !(r->finding[k].cost < thresholds.explains * r->finding[i].cost))
+                explains(&r->finding[k], &r->finding[i]))
                 return (int)k;
     }
     return -1;

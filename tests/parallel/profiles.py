@@ -22,8 +22,8 @@ NETS = {  # name: (options, one more of the run)
     "lenet5, 2 threads": "lenet5 --steps 60 --threads 2",
     "lenet5, 2 workers": "lenet5 --steps 60 -n 2",
     "a mesh": "bert-tiny:seq=16,vocab=400 --batch 4 --lanes 2 --mesh model=2 --strategy megatron"
-              " --steps 16 -n 2",
-    "stages": "bert-tiny:seq=16,vocab=400 --batch 4 --lanes 4 --stages 2 --steps 16 -n 2",
+              " --steps 64 -n 2",
+    "stages": "bert-tiny:seq=16,vocab=400 --batch 4 --lanes 4 --stages 2 --steps 64 -n 2",
     "audits": "lenet5 --steps 30 -n 2 --audit 1",
     "checkpoints": "lenet5 --steps 30 -n 2 --ckpt ck --save-every 1",
     "evaluations": "lenet5 --steps 30 -n 2 --data synthetic:size=640 --eval-data"
@@ -80,6 +80,15 @@ def check_steps(folder, first, last, workers):
              f"{part:.4f} of its time is in the table: {row}")
 
 
+def check_operators(folder):
+    """Threads that compute do nothing else in an operator's time."""
+    whole = sum(float(r["compute"]) + float(r["audit"]) + float(r["update"]) + float(r["sum"])
+                for r in table(f"{folder}/steps.csv"))
+    rows = [r for r in table(f"{folder}/ops.csv") if r["level"] == "kind"]
+    part = sum(float(r["seconds"]) for r in rows) / whole
+    need(0.5 < part < 1.01, f"operators take {part:.3f} of the time of those that compute")
+
+
 def adds_up(name):
     """Short steps are not all timed, and what interrupts one for long is unexplained; a worker that
     has no core may miss a step. So a busy machine has several tries."""
@@ -100,6 +109,7 @@ def adds_up_once(options):
     need(done(told) == plain, "another result")
     check_totals("out")
     check_steps(f"out/profile/{first}", first, last, workers)
+    check_operators(f"out/profile/{first}")
     return ""
 
 

@@ -254,14 +254,14 @@ CASES = {
         "small-lanes", LANES, clean=profiled("lenet5 -n 2"),
         follow=lambda remedy: option("--lanes", number("--lanes", remedy), LANES)),
     "uneven-stages": lambda: provoked(
-        "uneven-stages", profiled("lenet5 -n 2 --stages 2 --lanes 2"), ["bubble"],
-        clean=profiled("lenet5 -n 2")),
+        "uneven-stages", profiled("gpt2-tiny:seq=16 -n 2 --stages 2 --batch 8 --lanes 8", 60),
+        ["bubble"], clean=profiled("lenet5 -n 2")),
     "seats": lambda: provoked(
-        "seats", profiled("lenet5 -n 2 --lanes 2 --mesh model=2 --strategy channels"),
-        clean=profiled("lenet5 -n 2")),
+        "seats", profiled("bert-tiny:seq=16,vocab=400 -n 2 --batch 4 --lanes 2 --mesh model=2"
+                          " --strategy megatron", 200), clean=profiled("lenet5 -n 2")),
     "unfused": lambda: provoked(
-        "unfused", profiled("mlp:hidden=1024 -n 2 --passes=-fuse", 100),
-        clean=profiled("mlp:hidden=1024 -n 2", 100)),
+        "unfused", profiled("mlp:hidden=1024 -n 2 --lanes 2 --passes=-fuse", 100),
+        clean=profiled("mlp:hidden=1024 -n 2 --lanes 2", 100)),
     "waits of a pipeline": lambda: bubble(
         "resnet18:form=small,size=32,classes=10 --stages 2 --batch 16 --lanes 8"),
     "wide-lanes": lambda: provoked(
