@@ -256,6 +256,15 @@ CASES = {
     "uneven-stages": lambda: provoked(
         "uneven-stages", profiled("gpt2-tiny:seq=16 -n 2 --stages 2 --batch 8 --lanes 8", 60),
         ["bubble"], clean=profiled("lenet5 -n 2")),
+    "bubble": lambda: provoked(
+        "bubble", profiled("resnet18:form=small,size=32,classes=10,width=16 -n 2 --stages 2"
+                           " --lanes 2 --batch 32", 60), clean=profiled("lenet5 -n 2")),
+    "slow-split": lambda: provoked(
+        "slow-split", profiled("lenet5 -n 2 --lanes 2 --batch 256 --mesh model=2"
+                               " --strategy channels", 100), clean=profiled("lenet5 -n 2")),
+    "low-rate": lambda: provoked(
+        "low-rate", profiled("lenet5 --batch 1 --threads 1", 4000),
+        clean=profiled("lenet5 -n 2")),
     "seats": lambda: provoked(
         "seats", profiled("bert-tiny:seq=16,vocab=400 -n 2 --batch 4 --lanes 2 --mesh model=2"
                           " --strategy megatron", 200), clean=profiled("lenet5 -n 2")),
