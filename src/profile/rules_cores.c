@@ -266,6 +266,7 @@ bool rule_uneven_lanes(const struct figures *f, struct finding *found) {
     if (f->divided || lanes <= 0 || n < 2 || lanes % n == 0 || waits <= thresholds.uneven_lanes)
         return false;
     text_add(&found->evidence, "%lld lane(s) for %lld workers: ", (long long)lanes, (long long)n);
+    found->effect_of = "not-worth-it ";
     if (idle > 0)
         text_add(&found->evidence, "%lld worker(s) %s nothing to do.",
                  (long long)(n - lanes), n - lanes == 1 ? "has" : "have");
