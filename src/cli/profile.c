@@ -147,7 +147,8 @@ tri_status profile_make_tables(const char *directory, const char *name, struct t
     if (!status) status = profile_derive(&p);
     if (!status) status = write_report(directory, &p);
     if (!status) {
-        text_add(out, "%s: step %lld", p.folder, (long long)p.first);
+        text_add(out, "%s: step%s %lld", p.folder, p.last > p.first ? "s" : "",
+                 (long long)p.first);
         if (p.last > p.first) text_add(out, " to %lld", (long long)p.last);
         text_add(out, ", %zu span(s) of %d thread(s); trace.json, ops.csv, steps.csv, comm.csv, "
                  "memory.csv, report.txt\n", p.spans, p.n_threads);

@@ -415,7 +415,7 @@ const struct rule rules[] = {
     {.name = "samples", .judge = samples},
     {.name = "uneven-lanes", .communicates = true, .judge = rule_uneven_lanes},
     {.name = "not-worth-it", .communicates = true, .judge = rule_not_worth_it,
-     .effect_of = RULES_CAUSES},
+     .effect_of = RULES_CAUSES "link "},
     {.name = "saving", .of_run = true, .judge = saving},
     {.name = "evaluating", .of_run = true, .judge = evaluating},
     {.name = "callback", .of_run = true, .judge = callback},

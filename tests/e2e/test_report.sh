@@ -35,6 +35,23 @@ assert "; workers compute for " in report["sentence"], report'
 }
 check 'JSON' agrees
 
+# Runs that no rule's own test uses: what is no effect of something else, in its order.
+recorded() { # run, rules
+    "$program" report "$here/../golden/runs/$1" --json >found.json || return 1
+    python3 - "$2" <<'END'
+import json, sys
+found = [f["rule"] for f in json.load(open("found.json"))["findings"]
+         if not f["effect_of"] and not f["note"]]
+sys.exit(None if found == sys.argv[1].split() else f"found: {found}")
+END
+}
+check 'checkpoints before a callback' recorded callback-saves 'saving shared-core callback'
+check 'a shared core before audits' recorded shared-audits 'shared-core auditing'
+check 'nothing' recorded clean ''
+check 'evaluations of a pipeline' recorded stages-evaluations 'evaluating'
+check 'small sums before checkpoints' recorded sums-saves 'small-sums slow-worker saving'
+check 'a slow link' recorded hosts-link 'link'
+
 # A run that goes on, and the same one when it was killed.
 "$program" train lenet5 --steps 100000 --quiet --out long >/dev/null 2>&1 &
 pid=$!

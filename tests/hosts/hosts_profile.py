@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import struct
 import time
 
@@ -199,6 +200,21 @@ def case_killed():
 def case_killed_first():
     """The host that is first by name, with whose clock the others' would be compared."""
     killed(0)
+
+
+def case_link():
+    """A slow network is what the report names first."""
+    with bed.Bed(2) as on:
+        for host in (0, 1):
+            on.rate(host, "200mbit")
+        Run(on, ["mlp:hidden=256", "--steps", "60", "--lanes", "8"], names(2),
+            more=["--profile", "steps=40..42"]).same()
+        report = json.loads(on.run(0, [PROGRAM, "report", "run", "--json"]).stdout)
+        rules = [found["rule"] for found in report["findings"] if not found["effect_of"]]
+        need(rules[:1] == ["link"], f"the report begins with {rules}: {report['sentence']}")
+        print(f"# {report['sentence']}", flush=True)
+        if os.environ.get("KEEP"):
+            shutil.copytree(f"{on.path}/run", os.environ["KEEP"])
 
 
 if __name__ == "__main__":
