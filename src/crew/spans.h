@@ -43,6 +43,13 @@ struct span {
 
 enum span_thread { SPAN_COMPUTES, SPAN_READS, SPAN_WRITES, SPAN_FERRIES };
 
+/* A process has a ring for each of the `threads` that compute, then SPEND_BESIDE others: what the
+ * thread of one of them does. */
+static inline enum span_thread span_thread_at(int ring, int threads) {
+    return ring < threads ? SPAN_COMPUTES
+           : ring + 1 < threads + SPEND_BESIDE ? SPAN_READS : SPAN_WRITES;
+}
+
 #define SPAN_MAGIC 0x534e415053495254 /* "TRISPANS" */
 #define SPAN_VERSION 1
 

@@ -108,7 +108,7 @@ static inline bool spend_is_recorded(void) {
     return atomic_load_explicit(&spend_records, memory_order_relaxed);
 }
 /* So many threads of a process beside its team have rings: those that read ahead, and the last is
- * the one that writes checkpoints. */
+ * the one that writes checkpoints (span_thread_at). */
 #define SPEND_BESIDE 9
 /* A thread that belongs to no team, as one that reads ahead, begins to do something. *s and *to are
  * its own. ring: nullable. */

@@ -54,8 +54,7 @@ static void list_rings(struct agent *a) {
         if (ring->capacity != RING_SPANS) ring_make(ring, RING_SPANS);
         a->recorder->from[k] = (struct drain_from){
             .ring = ring, .capacity = RING_SPANS, .place = place, .thread = i,
-            .what = k == n ? SPAN_FERRIES : i < threads ? SPAN_COMPUTES
-                    : i + 1 < each ? SPAN_READS : SPAN_WRITES,
+            .what = k == n ? SPAN_FERRIES : span_thread_at(i, threads),
             .pid = k < n ? atomic_load(&h->worker[place].pid) : 0,
             .tid = k < n && i < threads ? atomic_load(&h->thread[place * threads + i].tid) : 0};
     }

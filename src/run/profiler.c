@@ -119,7 +119,7 @@ static tri_status make_rings(struct profiler *p, int threads) {
         ring_make(r, RING_SPANS);
         p->from[i] = (struct drain_from){
             .ring = r, .capacity = RING_SPANS, .thread = i, .pid = getpid(),
-            .what = i < threads ? SPAN_COMPUTES : i + 1 < p->n ? SPAN_READS : SPAN_WRITES};
+            .what = span_thread_at(i, threads)};
     }
     return TRI_OK;
 }
