@@ -174,7 +174,7 @@ static void take_numbers(struct agent *a) {
 
 void agent_write_run(struct agent *a) {
     take_from_head(a);
-    if (!run_file_is_due(a->run)) return;
+    if (!run_file_is_due(a->run, base_seconds())) return;
     take_numbers(a);
     run_file_write(a->run);
 }

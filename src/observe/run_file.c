@@ -83,8 +83,8 @@ void run_file_write(struct run_file *f) {
     free(data);
 }
 
-bool run_file_is_due(const struct run_file *f) {
-    return f && base_seconds() - f->written >= (f->urgent ? SOON : USUAL);
+bool run_file_is_due(const struct run_file *f, double at) {
+    return f && at - f->written >= (f->urgent ? SOON : USUAL);
 }
 
 /* ---- continuing another ---- */

@@ -58,8 +58,9 @@ void run_file_total(struct run_file *f, int worker, const char *what, double sec
 int64_t run_file_fault(struct run_file *f, const char *kind, int worker, int64_t step,
                        const char *text, double cost);
 void run_file_cost(struct run_file *f, int64_t fault, double cost);
-/* Whether the file should be written: a second after it was if there are faults since, else ten. */
-bool run_file_is_due(const struct run_file *f);
+/* Whether the file should be written at this time of base_seconds: a second after it was if there
+ * are faults since, else ten. */
+bool run_file_is_due(const struct run_file *f, double at);
 void run_file_write(struct run_file *f);
 /* The entry ends with this exit code. Writes and frees. */
 void run_file_end(struct run_file *f, int code);

@@ -8,11 +8,8 @@
 
 #include "base/host.h"
 #include "observe/earlier.h"
-#include "observe/run_file.h"
 #include "run/checkpointer.h"
 #include "run/describe.h"
-
-#define INTERVAL 10 /* seconds between two writes of run.json */
 
 /* Reports a failure of the series, after which nothing more is written to it. */
 static void note_times(tri_status status) {
@@ -127,7 +124,6 @@ static void add_totals(tri_run *run) {
 
 void own_files_note(tri_run *run) {
     struct own_files *own = &run->record->own;
-    own->next = run->record->seen.now + INTERVAL;
     add_totals(run);
     run_file_write(own->run);
 }

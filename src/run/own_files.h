@@ -4,6 +4,7 @@
 #ifndef RUN_OWN_FILES_H
 #define RUN_OWN_FILES_H
 
+#include "observe/run_file.h"
 #include "run/record.h"
 #include "run/run.h"
 
@@ -20,7 +21,8 @@ void own_files_close(tri_run *run, int code);
 
 /* After each step. */
 static inline void own_files_step(tri_run *run) {
-    if (run->record->own.run && run->record->seen.now >= run->record->own.next) own_files_note(run);
+    const struct record *r = run->record;
+    if (run_file_is_due(r->own.run, r->begin + r->seen.now)) own_files_note(run);
 }
 
 #endif

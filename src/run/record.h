@@ -11,7 +11,6 @@ struct own_files {
     struct log log;
     struct run_file *run; /* null: there are none */
     int64_t first;        /* step */
-    double next;          /* when run.json is written again, as seen.now */
 };
 
 struct record {
