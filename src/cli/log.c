@@ -3,7 +3,6 @@
  * the order of time. */
 #include <dirent.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "data/unicode.h"
+#include "observe/json.h"
 
 struct own {
     int64_t worker, since; /* worker: by its place plus 1; 0: all */
@@ -152,11 +152,6 @@ static tri_status add_all(struct merge *m, const char *directory) {
 
 /* ---- lines ---- */
 
-static const char *text_of(const json_t *j, const char *key) {
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? text : "";
-}
-
 /* The length of a line, which ends with a zero; -1: there is no whole one. */
 static ssize_t read_line(struct stream *s) {
     const long at = ftell(s->file);
@@ -177,7 +172,7 @@ static bool next_line(struct stream *s) {
     if (read_line(s) < 0) return false;
     json_decref(s->json);
     s->json = json_loads(s->line, 0, NULL);
-    s->time = text_of(s->json, "time");
+    s->time = json_text_of(s->json, "time");
     return s->has = true;
 }
 
@@ -205,15 +200,12 @@ static int level_of(const char *name) {
 
 static bool passes(struct merge *m, const struct stream *s) {
     const struct own *o = &m->own;
-    const json_t *step = json_object_get(s->json, "step");
-    const json_t *worker = json_object_get(s->json, "worker");
-    const int64_t place = s->place >= 0 ? s->place : json_is_integer(worker)
-                                                         ? json_integer_value(worker) : -1;
-    m->begun |= json_is_integer(step) && json_integer_value(step) >= o->since;
+    const int64_t place = s->place >= 0 ? s->place : json_whole_of(s->json, "worker", -1);
+    m->begun |= json_whole_of(s->json, "step", -1) >= o->since;
     if (o->since && !m->begun) return false;
     if (o->worker && place != o->worker - 1) return false;
-    if (o->level && level_of(text_of(s->json, "level")) < level_of(o->level)) return false;
-    if (o->event && strcmp(text_of(s->json, "event"), o->event)) return false;
+    if (o->level && level_of(json_text_of(s->json, "level")) < level_of(o->level)) return false;
+    if (o->event && strcmp(json_text_of(s->json, "event"), o->event)) return false;
     return !o->grep || s->kind == OUTPUTS || strstr(s->line, o->grep);
 }
 
@@ -245,12 +237,12 @@ static void add_value(struct text *t, const json_t *v) {
 
 static void add_object(struct text *t, const struct stream *s) {
     static const char *const beside[] = {"time", "level", "event", NULL};
-    const char *key, *level = text_of(s->json, "level");
+    const char *key, *level = json_text_of(s->json, "level");
     json_t *value;
     add_escaped(t, s->time);
     text_add(t, "  %s  ", s->from);
     if (strcmp(level, "info")) add_escaped(t, level), text_add(t, " ");
-    add_escaped(t, text_of(s->json, "event"));
+    add_escaped(t, json_text_of(s->json, "event"));
     json_object_foreach(s->json, key, value) {
         if (option_word(beside, key) >= 0 || (s->place >= 0 && !strcmp(key, "worker"))) continue;
         text_add(t, "  ");
@@ -276,7 +268,7 @@ static tri_status print(const struct stream *s) {
 
 /* A host that was killed says no more; the others do. */
 static void note_end(struct merge *m, struct stream *s) {
-    const char *event = text_of(s->json, "event"), *host = text_of(s->json, "host");
+    const char *event = json_text_of(s->json, "event"), *host = json_text_of(s->json, "host");
     const size_t n = strlen(host);
     const bool lost = !strcmp(event, "host-lost");
     if (s->kind->ends) s->ended = !strcmp(event, "end");
@@ -344,13 +336,11 @@ static tri_status print_until(struct merge *m, struct stream *s, int64_t until, 
 /* The lines that a note of outputs.jsonl is about. Those of a run that goes on with the files of
  * another begin anew. */
 static tri_status print_noted(struct merge *m, const struct stream *note, bool shown) {
-    const int64_t from = json_integer_value(json_object_get(note->json, "from"));
-    const json_t *worker = json_object_get(note->json, "worker");
-    struct stream *s = json_is_integer(worker)
-                           ? output_of(m, note->folder, json_integer_value(worker), false) : NULL;
+    const int64_t from = json_whole_of(note->json, "from", 0);
+    struct stream *s = output_of(m, note->folder, json_whole_of(note->json, "worker", -1), false);
     if (!s) return TRI_OK;
     if (from < s->noted) s->base = s->at;
-    s->noted = from + json_integer_value(json_object_get(note->json, "bytes"));
+    s->noted = from + json_whole_of(note->json, "bytes", 0);
     return print_until(m, s, s->base + s->noted, note->time, shown);
 }
 

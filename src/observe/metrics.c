@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -12,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "observe/json.h"
 #include "observe/tail.h"
 
 #define ROW_INTERVAL 0.01
@@ -92,7 +91,7 @@ static tri_status open_file(struct metrics *m, char *directory) {
 
 static void read_last(struct metrics *m, const char *line) {
     json_t *object = line ? json_loads(line, 0, NULL) : NULL;
-    m->through = json_integer_value(json_object_get(object, "step"));
+    m->through = json_whole_of(object, "step", 0);
     m->evaluated = json_object_get(object, "eval") ? m->through : m->through - 1;
     json_decref(object);
 }
@@ -161,8 +160,6 @@ static void fail(struct metrics *m, int64_t step, const char *why) {
     m->file = NULL;
 }
 
-static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
 static json_t *row(struct metrics *m, const struct observed *o) {
     json_t *object = json_object();
     int bad = json_object_set_new(object, "step", json_integer(o->step));
@@ -171,9 +168,9 @@ static json_t *row(struct metrics *m, const struct observed *o) {
     bad |= json_object_set_new(object, "epoch", json_integer(o->epoch));
     bad |= json_object_set_new(object, "samples", json_integer(m->since.samples));
     for (int i = 0; i < o->n; i++)
-        bad |= json_object_set_new(object, o->name[i], number(averages_mean(&m->since, i)));
-    bad |= json_object_set_new(object, "lr", number(o->lr));
-    bad |= json_object_set_new(object, "seconds", number(o->now));
+        bad |= json_object_set_new(object, o->name[i], json_finite(averages_mean(&m->since, i)));
+    bad |= json_object_set_new(object, "lr", json_finite(o->lr));
+    bad |= json_object_set_new(object, "seconds", json_finite(o->now));
     if (!bad) return object;
     json_decref(object);
     return NULL;
@@ -183,7 +180,7 @@ static json_t *evaluation_row(const struct observed *o) {
     json_t *results = json_object();
     int bad = !results;
     for (int i = 0; i < o->n; i++)
-        bad |= json_object_set_new(results, o->name[i], number(o->value[i]));
+        bad |= json_object_set_new(results, o->name[i], json_finite(o->value[i]));
     if (!bad)
         return json_pack("{s:I,s:I,s:o,s:f}", "step", (json_int_t)o->step, "epoch",
                          (json_int_t)o->epoch, "eval", results, "seconds", o->now);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "observe/json.h"
 
 #define SOON 1.0   /* seconds between two writes, after faults, */
 #define USUAL 10.0 /* and otherwise */
@@ -29,13 +30,6 @@ static double now(void) {
     clock_gettime(CLOCK_REALTIME, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-static json_t *text(const char *s) {
-    json_t *j = s ? json_string(s) : NULL; /* null if it is not UTF-8 */
-    return j ? j : json_null();
-}
-
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 static json_t *list(const json_t *object, const char *key) {
     json_t *a = json_object_get(object, key);
@@ -89,12 +83,9 @@ bool run_file_is_due(const struct run_file *f, double at) {
 
 /* ---- continuing another ---- */
 
-static int64_t count(const json_t *object, const char *key) {
-    return json_integer_value(json_object_get(object, key));
-}
-
 static void add_count(json_t *to, const json_t *from, const char *key) {
-    json_object_set_new(to, key, json_integer(count(to, key) + count(from, key)));
+    const int64_t sum = json_whole_of(to, key, 0) + json_whole_of(from, key, 0);
+    json_object_set_new(to, key, json_integer(sum));
 }
 
 /* The earlier elements go first. */
@@ -148,8 +139,8 @@ static json_t *new_entry(const char *host) {
     char own[64] = "";
     if (!host && gethostname(own, sizeof own - 1)) *own = 0;
     const int64_t start = run_file_process(getpid());
-    return json_pack("{s:o,s:i,s:o,s:f,s:n,s:n,s:n,s:n}", "host", text(host ? host : own), "pid",
-                     (int)getpid(), "process_start",
+    return json_pack("{s:o,s:i,s:o,s:f,s:n,s:n,s:n,s:n}", "host", json_text(host ? host : own),
+                     "pid", (int)getpid(), "process_start",
                      start < 0 ? json_null() : json_integer(start), "begin", now(), "end", "first",
                      "last", "exit");
 }
@@ -157,10 +148,10 @@ static json_t *new_entry(const char *host) {
 static json_t *new_root(const struct run_start *s, json_t *entry) {
     json_t *command = json_array(), *hosts = json_array();
     for (int i = 0; s->command && s->command[i]; i++)
-        json_array_append_new(command, text(s->command[i]));
-    for (int i = 0; i < s->hosts; i++) json_array_append_new(hosts, text(s->host_name[i]));
+        json_array_append_new(command, json_text(s->command[i]));
+    for (int i = 0; i < s->hosts; i++) json_array_append_new(hosts, json_text(s->host_name[i]));
     return json_pack("{s:i,s:s,s:o,s:o,s:i,s:i,s:i,s:o,s:n,s:[O],s:[],s:i,s:i,s:i,s:[]}", "format",
-                     RUN_FORMAT, "version", TRI_VERSION, "title", text(s->title), "command",
+                     RUN_FORMAT, "version", TRI_VERSION, "title", json_text(s->title), "command",
                      command, "cores", s->cores, "workers", s->workers, "threads", s->threads,
                      "hosts", hosts, "predicted_step", "entries", entry, "totals", "deaths", 0,
                      "stalls", 0, "takeovers", 0, "faults");
@@ -212,10 +203,8 @@ void run_file_steps(struct run_file *f, int64_t first, int64_t last) {
 static json_t *of_worker(const json_t *totals, int worker) {
     size_t i;
     json_t *one;
-    json_array_foreach(totals, i, one) {
-        const json_t *w = json_object_get(one, "worker");
-        if (json_is_integer(w) && json_integer_value(w) == worker) return one;
-    }
+    json_array_foreach(totals, i, one)
+        if (json_whole_of(one, "worker", -1) == worker) return one;
     return NULL;
 }
 
@@ -227,8 +216,8 @@ void run_file_total(struct run_file *f, int worker, const char *what, double sec
         one = json_pack("{s:i}", "worker", worker);
         json_array_append_new(totals, one);
     }
-    seconds += json_number_value(json_object_get(before, what));
-    json_object_set_new(one, what, number(seconds));
+    seconds += json_number_of(before, what, 0);
+    json_object_set_new(one, what, json_finite(seconds));
 }
 
 int64_t run_file_fault(struct run_file *f, const char *kind, int worker, int64_t step,
@@ -237,10 +226,10 @@ int64_t run_file_fault(struct run_file *f, const char *kind, int worker, int64_t
     char key[32];
     json_t *faults = list(f->root, "faults");
     base_format(key, sizeof key, "%ss", kind);
-    json_object_set_new(f->root, key, json_integer(count(f->root, key) + 1));
+    json_object_set_new(f->root, key, json_integer(json_whole_of(f->root, key, 0) + 1));
     json_array_append_new(faults, json_pack("{s:s,s:f,s:i,s:I,s:o,s:o}", "kind", kind, "time",
                                             now(), "worker", worker, "step", (json_int_t)step,
-                                            "cost", number(cost), "text", text(what)));
+                                            "cost", json_finite(cost), "text", json_text(what)));
     while (json_array_size(faults) > RUN_FAULTS) json_array_remove(faults, 0);
     f->urgent = true;
     return f->faults++;
@@ -251,13 +240,13 @@ void run_file_cost(struct run_file *f, int64_t fault, double cost) {
     json_t *faults = list(f->root, "faults");
     const int64_t back = f->faults - fault, n = (int64_t)json_array_size(faults);
     if (back > n) return;
-    json_object_set_new(json_array_get(faults, (size_t)(n - back)), "cost", number(cost));
+    json_object_set_new(json_array_get(faults, (size_t)(n - back)), "cost", json_finite(cost));
     f->urgent = true;
 }
 
 void run_file_end(struct run_file *f, int code) {
     if (!f) return;
-    json_object_set_new(f->entry, "end", number(now()));
+    json_object_set_new(f->entry, "end", json_finite(now()));
     json_object_set_new(f->entry, "exit", json_integer(code));
     run_file_write(f);
     release(f);
@@ -266,13 +255,14 @@ void run_file_end(struct run_file *f, int code) {
 void run_file_about(const struct run_about *a, struct text *out) {
     json_t *options = json_object();
     for (int i = 0; i < a->n_options; i++)
-        json_object_set_new(options, a->option[2 * i], text(a->option[2 * i + 1]));
+        json_object_set_new(options, a->option[2 * i], json_text(a->option[2 * i + 1]));
     json_t *j = json_pack(
         "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:I,s:I,s:I}", "options", options, "plan",
-        text(a->plan), "grain", text(a->grain), "placement", text(a->placement), "device",
-        text(a->device), "isa", text(a->isa), "checkpoints", text(a->checkpoints), "steps",
-        (json_int_t)a->steps, "lanes", (json_int_t)a->lanes, "batch", (json_int_t)a->batch,
-        "parameters", (json_int_t)a->parameters, "memory", (json_int_t)a->memory);
+        json_text(a->plan), "grain", json_text(a->grain), "placement", json_text(a->placement),
+        "device", json_text(a->device), "isa", json_text(a->isa), "checkpoints",
+        json_text(a->checkpoints), "steps", (json_int_t)a->steps, "lanes", (json_int_t)a->lanes,
+        "batch", (json_int_t)a->batch, "parameters", (json_int_t)a->parameters, "memory",
+        (json_int_t)a->memory);
     char *said = j ? json_dumps(j, JSON_COMPACT) : NULL;
     text_add(out, "%s", said ? said : "{}");
     free(said);

@@ -1,31 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Reads run.json, which may be damaged, or of another version. */
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "observe/json.h"
 #include "observe/run_file.h"
-
-static const char *text(const json_t *object, const char *key) {
-    const char *s = json_string_value(json_object_get(object, key));
-    return s ? s : "";
-}
-
-static int64_t whole(const json_t *object, const char *key) {
-    const json_t *j = json_object_get(object, key);
-    return json_is_integer(j) ? json_integer_value(j) : -1;
-}
 
 /* Numbers that do not fit are not known. */
 static int small(const json_t *object, const char *key) {
-    const int64_t n = whole(object, key);
+    const int64_t n = json_whole_of(object, key, -1);
     return n >= 0 && n < 1000000 ? (int)n : -1;
-}
-
-static double real(const json_t *object, const char *key) {
-    const json_t *j = json_object_get(object, key);
-    return json_is_number(j) ? json_number_value(j) : NAN;
 }
 
 /* An array for all elements of a list, one more, so that it is never empty. */
@@ -59,10 +44,11 @@ static void read_entries(struct run_read *r) {
     json_array_foreach(all, i, one)
         if (json_is_object(one))
             r->entry[r->n_entries++] = (struct run_entry){
-                .host = text(one, "host"), .pid = whole(one, "pid"),
-                .process_start = whole(one, "process_start"), .first = whole(one, "first"),
-                .last = whole(one, "last"), .begin = real(one, "begin"), .end = real(one, "end"),
-                .exit = small(one, "exit")};
+                .host = json_text_of(one, "host"), .pid = json_whole_of(one, "pid", -1),
+                .process_start = json_whole_of(one, "process_start", -1),
+                .first = json_whole_of(one, "first", -1), .last = json_whole_of(one, "last", -1),
+                .begin = json_number_of(one, "begin", NAN),
+                .end = json_number_of(one, "end", NAN), .exit = small(one, "exit")};
 }
 
 static void read_faults(struct run_read *r) {
@@ -72,24 +58,29 @@ static void read_faults(struct run_read *r) {
     json_array_foreach(all, i, one)
         if (json_is_object(one))
             r->fault[r->n_faults++] = (struct run_fault){
-                .kind = text(one, "kind"), .text = text(one, "text"), .time = real(one, "time"),
-                .cost = real(one, "cost"), .worker = small(one, "worker"),
-                .step = whole(one, "step")};
+                .kind = json_text_of(one, "kind"), .text = json_text_of(one, "text"),
+                .time = json_number_of(one, "time", NAN),
+                .cost = json_number_of(one, "cost", NAN), .worker = small(one, "worker"),
+                .step = json_whole_of(one, "step", -1)};
 }
 
+/* Fields of the file that have the same name in run_read. */
+#define FIELD(name) {#name, offsetof(struct run_read, name)}
+static const struct {
+    const char *key;
+    size_t at;
+} texts[] = {FIELD(version), FIELD(title), FIELD(plan), FIELD(grain), FIELD(placement),
+             FIELD(device), FIELD(isa), FIELD(checkpoints)},
+  wholes[] = {FIELD(cores), FIELD(workers), FIELD(threads), FIELD(steps), FIELD(lanes),
+              FIELD(batch), FIELD(parameters), FIELD(memory), FIELD(deaths), FIELD(stalls),
+              FIELD(takeovers)};
+
 static void read_all(struct run_read *r) {
-    const json_t *j = r->root;
-    r->version = text(j, "version"), r->title = text(j, "title"), r->plan = text(j, "plan");
-    r->grain = text(j, "grain"), r->placement = text(j, "placement");
-    r->device = text(j, "device"), r->isa = text(j, "isa");
-    r->checkpoints = text(j, "checkpoints");
-    r->cores = whole(j, "cores"), r->workers = whole(j, "workers");
-    r->threads = whole(j, "threads"), r->steps = whole(j, "steps"), r->lanes = whole(j, "lanes");
-    r->batch = whole(j, "batch"), r->parameters = whole(j, "parameters");
-    r->memory = whole(j, "memory");
-    r->predicted_step = real(j, "predicted_step");
-    r->deaths = whole(j, "deaths"), r->stalls = whole(j, "stalls");
-    r->takeovers = whole(j, "takeovers");
+    for (size_t i = 0; i < COUNT(texts); i++)
+        *(const char **)((char *)r + texts[i].at) = json_text_of(r->root, texts[i].key);
+    for (size_t i = 0; i < COUNT(wholes); i++)
+        *(int64_t *)((char *)r + wholes[i].at) = json_whole_of(r->root, wholes[i].key, -1);
+    r->predicted_step = json_number_of(r->root, "predicted_step", NAN);
     r->n_command = read_texts(r, "command", &r->command);
     r->n_hosts = read_texts(r, "hosts", &r->host);
     read_options(r);
@@ -100,7 +91,7 @@ static void read_all(struct run_read *r) {
 tri_status run_file_parse(const char *name, const char *data, size_t bytes, struct run_read *r) {
     json_error_t why;
     *r = (struct run_read){.root = json_loadb(data, bytes, 0, &why)};
-    const int64_t format = r->root ? whole(r->root, "format") : -1;
+    const int64_t format = r->root ? json_whole_of(r->root, "format", -1) : -1;
     tri_status status = TRI_OK;
     if (!json_is_object(r->root) || format < 1)
         status = base_fail(TRI_FAILED, "%s is no run.json, or damaged", name);

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What metrics.jsonl and logs say of a run. */
 #include <fcntl.h>
-#include <jansson.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "observe/json.h"
 #include "profile/figures.h"
 #include "profile/lines.h"
 
 /* ---- times of workers, of the version before ---- */
 
 #define PLACES_MOST 4096
-
-static double number(const json_t *object, const char *key) {
-    return json_number_value(json_object_get(object, key));
-}
 
 /* Adds "workers":[{"worker":0,"compute":0.04,"wait":0.01,"reduce":0.02,"data":0.007,"lanes":53,
  * "peak":6090752}] of a line, in seconds. Returns how many places there are. */
@@ -26,16 +22,16 @@ static int read_workers(const char *line, int places, struct figures_place *plac
     size_t i;
     int most = 0;
     json_array_foreach(json_object_get(j, "workers"), i, one) {
-        const int64_t k = json_integer_value(json_object_get(one, "worker"));
+        const int64_t k = json_whole_of(one, "worker", 0);
         if (k >= 0 && k < PLACES_MOST && k >= most) most = (int)k + 1;
         if (k < 0 || k >= places) continue;
         struct figures_place *to = &place[k];
-        to->lanes += number(one, "lanes");
-        to->memory = fmax(to->memory, number(one, "peak"));
-        to->spent[SPENT_COMPUTE] += number(one, "compute");
-        to->spent[SPENT_WAIT_LANES] += number(one, "wait");
-        to->spent[SPENT_SUM] += number(one, "reduce");
-        to->spent[SPENT_READ] += number(one, "data");
+        to->lanes += json_number_of(one, "lanes", 0);
+        to->memory = fmax(to->memory, json_number_of(one, "peak", 0));
+        to->spent[SPENT_COMPUTE] += json_number_of(one, "compute", 0);
+        to->spent[SPENT_WAIT_LANES] += json_number_of(one, "wait", 0);
+        to->spent[SPENT_SUM] += json_number_of(one, "reduce", 0);
+        to->spent[SPENT_READ] += json_number_of(one, "data", 0);
     }
     json_decref(j);
     return most;
@@ -185,36 +181,30 @@ static double time_of(const char *text) {
     return (double)timegm(&t) + 1e-3 * milliseconds;
 }
 
-static const char *text_of(const json_t *j, const char *key) {
-    const char *s = json_string_value(json_object_get(j, key));
-    return s ? s : "";
-}
-
 /* What a worker says of memory when it begins. */
 static void read_memory(struct figures_host *h, const json_t *j, const char *event) {
-    if (!strcmp(event, "join")) h->limit = number(j, "memory");
-    if (!strcmp(event, "compiled")) h->store = number(j, "store");
+    if (!strcmp(event, "join")) h->limit = json_number_of(j, "memory", 0);
+    if (!strcmp(event, "compiled")) h->store = json_number_of(j, "store", 0);
 }
 
 static tri_status read_event(struct figures *f, int host, const char *line) {
     static const char *const info[] = {"checkpoint", "evaluation", "host-lost", "host-joined",
                                        "takeover"};
     json_t *j = json_loads(line, 0, NULL);
-    const char *event = text_of(j, "event");
-    bool taken = *event && strcmp(text_of(j, "level"), "info") != 0;
-    const json_t *worker = json_object_get(j, "worker");
-    double cost = number(j, "cost");
+    const char *event = json_text_of(j, "event");
+    bool taken = *event && strcmp(json_text_of(j, "level"), "info") != 0;
+    double cost = json_number_of(j, "cost", 0);
     read_memory(&f->host[host], j, event);
     for (size_t i = 0; i < COUNT(info); i++) taken |= !strcmp(event, info[i]);
     tri_status status = TRI_OK;
     if (taken && f->n_events < EVENTS_MOST) {
         const struct figures_event e = {
-            .time = time_of(text_of(j, "time")), .host = host,
-            .worker = json_is_integer(worker) ? (int)json_integer_value(worker) : -1,
-            .pid = (int)fmin(fmax(number(j, "pid"), 0), INT_MAX),
+            .time = time_of(json_text_of(j, "time")), .host = host,
+            .worker = (int)json_whole_of(j, "worker", -1),
+            .pid = (int)fmin(fmax(json_number_of(j, "pid", 0), 0), INT_MAX),
             .name = arena_escaped(&f->arena, event),
-            .text = arena_escaped(&f->arena, text_of(j, "text")),
-            .cost = cost > 0 ? cost : 1e-3 * number(j, "recovered_ms")};
+            .text = arena_escaped(&f->arena, json_text_of(j, "text")),
+            .cost = cost > 0 ? cost : 1e-3 * json_number_of(j, "recovered_ms", 0)};
         if (!e.name || !e.text || !ARRAY_GROW(f->event, f->n_events, f->room_events))
             status = base_no_memory("the logs");
         else

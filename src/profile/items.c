@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/items.h"
 
-#include <jansson.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "observe/json.h"
 
 #define LATEST (INT64_C(1) << 60)
 
@@ -34,25 +34,17 @@ void profile_mend_text(char *text, size_t bytes) {
 /* ---- values ---- */
 
 static const char *text_of(struct profile *p, const json_t *j, const char *key) {
-    const char *text = json_string_value(json_object_get(j, key));
-    return text ? arena_escaped(&p->arena, text) : "";
+    return arena_escaped(&p->arena, json_text_of(j, key));
 }
 
 static double number_of(const json_t *j, const char *key) {
-    const double number = json_number_value(json_object_get(j, key));
+    const double number = json_number_of(j, key, 0);
     return number > 0 && number < 1e30 ? number : 0;
-}
-
-static int64_t integer_of(const json_t *j, const char *key, int64_t missing) {
-    const json_t *value = json_object_get(j, key);
-    if (json_is_integer(value)) return json_integer_value(value);
-    const double number = json_is_real(value) ? json_real_value(value) : NAN;
-    return number > -1e18 && number < 1e18 ? (int64_t)number : missing;
 }
 
 /* A number of a thing, as a stage; -1: none, or one that cannot be. */
 static int64_t place_of(const json_t *j, const char *key) {
-    const int64_t place = integer_of(j, key, -1);
+    const int64_t place = json_whole_of(j, key, -1);
     return place >= 0 && place <= INT_MAX ? place : -1;
 }
 
@@ -80,7 +72,7 @@ static void read_item(struct profile *p, const json_t *j, struct profile_item *i
         .move = json_is_string(json_object_get(j, "move")) ? text_of(p, j, "move") : NULL,
         .size = place_of(j, "size"), .stage = place_of(j, "stage"),
         .leg = place_of(j, "leg"), .seat = place_of(j, "seat"),
-        .bucket = place_of(j, "bucket"), .live = integer_of(j, "live", -1),
+        .bucket = place_of(j, "bucket"), .live = json_whole_of(j, "live", -1),
         .flops = number_of(j, "flops"), .bytes = number_of(j, "bytes"),
         .moved = number_of(j, "moved"), .backward = json_is_true(json_object_get(j, "backward"))};
     p->damaged += !*item->operator;
@@ -109,16 +101,16 @@ const char *const profile_parts[PARTS] = {"parameters", "optimizer", "slots", "c
 
 static tri_status read_first(struct profile *p, struct profile_host *h, const json_t *j,
                              const char *path) {
-    const int64_t version = integer_of(j, "version", 0);
+    const int64_t version = json_whole_of(j, "version", 0);
     const json_t *memory = json_object_get(j, "memory");
     if (version > PROFILE_VERSION)
         return base_fail(TRI_FAILED, "%s: its format is version %lld; this program reads version "
                                      "%d", path, (long long)version, PROFILE_VERSION);
     if (json_object_get(j, "rate")) read_rates(p, h, j);
-    h->lanes = integer_of(j, "lanes", 0);
-    h->tracks = integer_of(j, "tracks", 0);
+    h->lanes = json_whole_of(j, "lanes", 0);
+    h->tracks = json_whole_of(j, "tracks", 0);
     h->waiting = json_is_number(json_object_get(j, "waiting")) ? number_of(j, "waiting") : -1;
-    for (int i = 0; i < PARTS; i++) h->part[i] = integer_of(memory, profile_parts[i], -1);
+    for (int i = 0; i < PARTS; i++) h->part[i] = json_whole_of(memory, profile_parts[i], -1);
     return TRI_OK;
 }
 
@@ -165,13 +157,13 @@ static json_t *read_object(struct profile *p, const char *folder, const char *na
 }
 
 static void read_clocks(struct profile *p, struct profile_host *h, const json_t *j) {
-    const int64_t offset = integer_of(j, "offset_ns", LATEST),
-                  uncertainty = integer_of(j, "uncertainty_ns", -1);
+    const int64_t offset = json_whole_of(j, "offset_ns", LATEST),
+                  uncertainty = json_whole_of(j, "uncertainty_ns", -1);
     if (offset > -LATEST && offset < LATEST && uncertainty >= 0 && uncertainty < LATEST) {
         h->offset = offset;
         h->uncertainty = uncertainty;
         h->clock = true;
-        h->number = (int)integer_of(j, "number", h->number);
+        h->number = (int)json_whole_of(j, "number", h->number);
     } else {
         p->damaged++;
     }

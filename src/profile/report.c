@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/report.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/columns.h"
+#include "observe/json.h"
 #include "profile/rules_items.h"
 
 /* ---- findings in their order ---- */
@@ -361,20 +361,13 @@ void report_text(const struct report *r, struct text *out) {
 
 /* ---- JSON ---- */
 
-static json_t *text_or_null(const struct text *t) {
-    json_t *j = t->data ? json_string(t->data) : NULL;
-    return j ? j : json_null();
-}
-
-static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
 static json_t *json_finding(const struct report *r, size_t i) {
     const struct finding *x = &r->finding[i];
     size_t cause = i;
     while (r->depth[i] && r->depth[cause] != r->depth[i] - 1) cause--;
     return json_pack("{s:s,s:o,s:s,s:o,s:o,s:o,s:b}", "rule", x->rule->name, "cost",
-                     number_or_null(x->cost), "of", x->rule->of_run ? "run" : "step", "evidence",
-                     text_or_null(&x->evidence), "remedy", text_or_null(&x->remedy), "effect_of",
+                     json_finite(x->cost), "of", x->rule->of_run ? "run" : "step", "evidence",
+                     json_text(x->evidence.data), "remedy", json_text(x->remedy.data), "effect_of",
                      cause == i ? json_null() : json_string(r->finding[cause].rule->name), "note",
                      is_note(x));
 }
@@ -414,10 +407,10 @@ void report_json(const struct report *r, struct text *out) {
     for (size_t i = 0; i < r->n; i++) json_array_append_new(findings, json_finding(r, i));
     json_t *all = json_pack(
         "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
-        text_or_null(&sentence), "communication", f->n > 1 ? communication_of(f) : 0,
-        "title", f->run->title, "last", (json_int_t)f->last, "step", number_or_null(f->step),
-        "seconds", number_or_null(f->wall), "goodput",
-        number_or_null(f->wall > 0 ? f->useful / f->wall : NAN), "shares", json_shares(f->spent),
+        json_text(sentence.data), "communication", f->n > 1 ? communication_of(f) : 0,
+        "title", f->run->title, "last", (json_int_t)f->last, "step", json_finite(f->step),
+        "seconds", json_finite(f->wall), "goodput",
+        json_finite(f->wall > 0 ? f->useful / f->wall : NAN), "shares", json_shares(f->spent),
         "workers", json_workers(f), "findings", findings, "silent", json_names(r, true),
         "without_profile", json_names(r, false));
     char *said = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
