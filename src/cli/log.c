@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "data/unicode.h"
+#include "observe/files.h"
 #include "observe/json.h"
 
 struct own {
@@ -110,43 +111,32 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strverscmp((*b)->d_name, (*a)->d_name); /* x.log.old before x.log, which is newer */
 }
 
-static int is_shown(const struct dirent *e) { return *e->d_name != '.'; }
+static int is_ours(const struct dirent *e) {
+    int place;
+    bool old;
+    return kind_of(e->d_name, &place, &old) != NULL;
+}
 
-/* Those of a folder; with `below`, of the folders in it that have an agent.log, which are hosts. */
-static tri_status add_files(struct merge *m, const char *folder, const char *host, bool below) {
+static tri_status add_files(struct merge *m, const struct run_folder *f) {
     struct dirent **entry;
-    const int n = scandir(folder, &entry, is_shown, by_name);
+    const int n = scandir(f->path, &entry, is_ours, by_name);
     tri_status status = TRI_OK;
-    if (n < 0) return base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
+    if (n < 0) return base_fail(TRI_FAILED, "%s: %s", f->path, strerror(errno));
     for (int i = 0; i < n; i++) {
-        const char *name = entry[i]->d_name;
-        struct text inside = {0}, log = {0};
-        int place;
-        bool old;
-        text_add(&inside, "%s/%s", folder, name);
-        text_add(&log, "%s/%s/agent.log", folder, name);
-        if (!status && (inside.failed || log.failed)) status = base_no_memory("the logs");
-        if (!status && !below && kind_of(name, &place, &old))
-            status = add_stream(m, folder, host, name);
-        else if (!status && below && !access(log.data, F_OK))
-            status = add_files(m, inside.data, name, false);
-        text_free(&inside);
-        text_free(&log);
+        if (!status) status = add_stream(m, f->path, f->host, entry[i]->d_name);
         free(entry[i]);
     }
     free(entry);
     return status;
 }
 
-/* Versions before kept the files of hosts in DIR/NAME. */
 static tri_status add_all(struct merge *m, const char *directory) {
-    struct text hosts = {0};
-    text_add(&hosts, "%s/hosts", directory);
-    if (hosts.failed) return base_no_memory("the logs");
-    tri_status status = add_files(m, directory, "", false);
-    if (!status && !access(hosts.data, F_OK)) status = add_files(m, hosts.data, "", true);
-    if (!status && !m->n) status = add_files(m, directory, "", true);
-    text_free(&hosts);
+    struct run_folders f;
+    if (access(directory, R_OK))
+        return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
+    tri_status status = run_folders(directory, &f);
+    for (size_t i = 0; i < f.n && !status; i++) status = add_files(m, &f.of[i]);
+    run_folders_free(&f);
     return status;
 }
 

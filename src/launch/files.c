@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The files of a run's directory: its lock, what an earlier run has left, logs and run.json. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 #include "launch/agent_inside.h"
 #include "launch/membership.h"
 #include "observe/earlier.h"
+#include "observe/files.h"
 
 void agent_path(const struct agent *a, char path[4096], const char *name) {
     base_format(path, 4096, "%s/%s", a->launch->out, name);
@@ -71,20 +71,17 @@ static bool read_run(const char *path, unsigned long long *run, int *earlier) {
 /* Whether a host of this run has come before this one, perhaps itself, and has given the files of
  * an earlier run their number. */
 static bool came_before(struct agent *a) {
-    char hosts[4096], path[4096];
+    glob_t found = {0};
     unsigned long long run;
     int earlier;
-    bool found = false;
-    base_format(hosts, sizeof hosts, "%s/hosts", a->launch->directory);
-    DIR *d = opendir(hosts);
-    for (struct dirent *e; d && !found && (e = readdir(d));) {
-        base_format(path, sizeof path, "%s/%s/agent.json", hosts, e->d_name);
-        found = *e->d_name != '.' && read_run(path, &run, &earlier) &&
-                run == membership_run(a->launch->membership);
-    }
-    if (d) closedir(d);
-    if (found) a->earlier = earlier;
-    return found;
+    bool is = false;
+    files_match(a->launch->directory, "hosts/*/agent.json", &found);
+    for (size_t i = 0; i < found.gl_pathc && !is; i++)
+        is = read_run(found.gl_pathv[i], &run, &earlier) &&
+             run == membership_run(a->launch->membership);
+    globfree(&found);
+    if (is) a->earlier = earlier;
+    return is;
 }
 
 /* DIR/hosts/NAME. Hosts that share DIR come one after the other. */

@@ -16,6 +16,7 @@
 
 #include "base/host.h"
 #include "base/runqueue.h"
+#include "observe/files.h"
 
 #define LINK "/memfd:trireme store (deleted)"
 #define MOST_NAMES (1 << 20)
@@ -127,27 +128,19 @@ static tri_status open_directory(const char *directory, bool steer, struct look 
     return base_fail(TRI_FAILED, "the run in %s has ended", directory);
 }
 
-static int is_shown(const struct dirent *e) { return *e->d_name != '.'; }
-
 /* DIR may be that of a run over several hosts, each of which has a directory DIR/hosts/NAME. */
 static bool open_host(const char *directory, bool steer, struct look *l, bool *any) {
-    struct dirent **entry;
+    glob_t hosts = {0};
     bool found = false;
-    char path[PATH_MAX];
-    base_format(path, sizeof path, "%s/hosts", directory);
-    const int n = scandir(path, &entry, is_shown, alphasort);
-    for (int i = 0; i < n; i++) {
-        base_format(path, sizeof path, "%s/hosts/%s/agent.json", directory, entry[i]->d_name);
-        const bool is = !found && !access(path, F_OK);
-        base_format(path, sizeof path, "%s/hosts/%s", directory, entry[i]->d_name);
-        *any |= is;
-        if (is && !open_directory(path, steer, l)) {
-            found = l->head->hosts.n;
-            if (!found) look_close(l);
-        }
-        free(entry[i]);
+    files_match(directory, "hosts/*/agent.json", &hosts);
+    *any = hosts.gl_pathc > 0;
+    for (size_t i = 0; i < hosts.gl_pathc && !found; i++) {
+        *strrchr(hosts.gl_pathv[i], '/') = 0;
+        if (open_directory(hosts.gl_pathv[i], steer, l)) continue;
+        found = l->head->hosts.n;
+        if (!found) look_close(l);
     }
-    if (n >= 0) free(entry);
+    globfree(&hosts);
     return found;
 }
 

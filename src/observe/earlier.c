@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "observe/files.h"
 #include "observe/log.h"
 #include "observe/run_file.h"
 
@@ -135,15 +136,10 @@ static tri_status check_free(const char *path) {
 }
 
 static tri_status check_hosts(const char *directory) {
-    char path[4096], hosts[4096];
-    DIR *d = opendir(join(directory, "hosts", hosts));
-    tri_status status = TRI_OK;
-    for (struct dirent *one; d && !status && (one = readdir(d));)
-        if (*one->d_name != '.') {
-            base_format(path, sizeof path, "%s/%s/agent.json", hosts, one->d_name);
-            status = check_free(path);
-        }
-    if (d) closedir(d);
+    glob_t found = {0};
+    tri_status status = files_match(directory, "hosts/*/agent.json", &found);
+    for (size_t i = 0; i < found.gl_pathc && !status; i++) status = check_free(found.gl_pathv[i]);
+    globfree(&found);
     return status;
 }
 
@@ -270,15 +266,14 @@ static bool is_of(const char *run, const char *checkpoints, bool *known) {
 
 /* The same of the folders of hosts. */
 static bool hosts_are_of(const char *hosts, const char *checkpoints, bool *known) {
-    char path[4096];
-    DIR *d = opendir(hosts);
+    glob_t found = {0};
     bool is = false, one_known;
-    for (struct dirent *e; d && !is && (e = readdir(d));) {
-        base_format(path, sizeof path, "%s/%s/run.json", hosts, e->d_name);
-        is = *e->d_name != '.' && is_of(path, checkpoints, &one_known);
-        *known |= *e->d_name != '.' && one_known;
+    files_match(hosts, "*/run.json", &found);
+    for (size_t i = 0; i < found.gl_pathc && !is; i++) {
+        is = is_of(found.gl_pathv[i], checkpoints, &one_known);
+        *known |= one_known;
     }
-    if (d) closedir(d);
+    globfree(&found);
     return is;
 }
 

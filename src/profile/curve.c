@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "observe/files.h"
+
 #define LARGEST 1e300 /* differences must have a number, too */
 
 static bool add_point(struct curve *c, double x, double y) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "observe/files.h"
 #include "observe/series.h"
 #include "profile/lines.h"
 #include "profile/rules.h"
@@ -310,33 +311,16 @@ static tri_status read_series(struct figures *f, int host, const char *path) {
 
 /* ---- folders ---- */
 
-static tri_status add_host(struct figures *f, const char *path) {
-    const char *end = strrchr(path, '/');
-    const char *folder = arena_text(&f->arena, "%.*s", (int)(end - path), path);
-    if (!folder) return base_no_memory("the hosts of the run");
-    for (size_t i = 0; i < f->n_hosts; i++)
-        if (!strcmp(f->host[i].folder, folder)) return TRI_OK;
-    struct figures_host *more = realloc(f->host, (f->n_hosts + 1) * sizeof *more);
-    if (!more) return base_no_memory("the hosts of the run");
-    f->host = more;
-    const bool own = strlen(folder) > strlen(f->directory);
-    const char *name = arena_escaped(&f->arena, own ? strrchr(folder, '/') + 1 : "");
-    f->host[f->n_hosts++] = (struct figures_host){.folder = folder, .name = name};
-    return name ? TRI_OK : base_no_memory("the hosts of the run");
-}
-
-/* Every folder with one of these files is a host's. */
 static tri_status find_hosts(struct figures *f) {
-    static const char *const names[] = {"run.json", "workers.series", "metrics.jsonl",
-                                        "agent.log"};
-    tri_status status = TRI_OK;
-    for (size_t i = 0; i < COUNT(names) && !status; i++) {
-        glob_t found = {0};
-        status = run_files(f->directory, names[i], &found);
-        for (size_t k = 0; k < found.gl_pathc && !status; k++)
-            status = add_host(f, found.gl_pathv[k]);
-        globfree(&found);
-    }
+    struct run_folders found;
+    tri_status status = run_folders(f->directory, &found);
+    f->host = calloc(found.n + 1, sizeof *f->host);
+    for (size_t i = 0; f->host && i < found.n; i++)
+        f->host[f->n_hosts++] = (struct figures_host){
+            .folder = arena_copy(&f->arena, found.of[i].path),
+            .name = arena_escaped(&f->arena, found.of[i].host)};
+    run_folders_free(&found);
+    if (!status && (!f->host || f->arena.failed)) status = base_no_memory("the hosts of the run");
     if (!status && !f->n_hosts)
         status = base_fail(TRI_USAGE, "%s has no files of a run (run.json, metrics.jsonl); DIR is "
                            "the directory that a run has as --out", f->directory);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "observe/files.h"
 #include "observe/json.h"
 #include "profile/figures.h"
 #include "profile/lines.h"
@@ -228,19 +229,12 @@ static tri_status read_log(struct figures *f, int host, const char *path) {
 }
 
 tri_status figures_logs(struct figures *f, int host) {
-    static const char *const patterns[] = {"agent.log.old", "agent.log", "run.log.old", "run.log",
-                                           "worker-*.log.old", "worker-*.log"};
     tri_status status = TRI_OK;
-    for (size_t i = 0; i < COUNT(patterns) && !status; i++) {
+    for (const char *const *pattern = run_logs; *pattern && !status; pattern++) {
         glob_t found = {0};
-        status = run_files(f->host[host].folder, patterns[i], &found);
-        for (size_t k = 0; k < found.gl_pathc && !status; k++) {
-            const char *name = strrchr(found.gl_pathv[k], '/') + 1;
-            const bool earlier = strncmp(name + strcspn(name, "."), ".log", 4) != 0;
-            const size_t folder = (size_t)(name - 1 - found.gl_pathv[k]);
-            if (!earlier && folder == strlen(f->host[host].folder))
-                status = read_log(f, host, found.gl_pathv[k]);
-        }
+        status = files_match(f->host[host].folder, *pattern, &found);
+        for (size_t k = 0; k < found.gl_pathc && !status; k++)
+            if (!run_has_number(found.gl_pathv[k])) status = read_log(f, host, found.gl_pathv[k]);
         globfree(&found);
     }
     return status;

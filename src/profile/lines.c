@@ -187,25 +187,4 @@ void lines_free(struct lines *l) {
     *l = (struct lines){0};
 }
 
-static const char *find_files(const struct text *pattern, glob_t *found) {
-    if (pattern->failed) return "out of memory";
-    const int how = glob(pattern->data, found->gl_pathc ? GLOB_APPEND : 0, NULL, found);
-    return how == GLOB_NOSPACE ? "out of memory" : NULL;
-}
-
-tri_status run_files(const char *directory, const char *pattern, glob_t *found) {
-    static const char *const below[] = {"", "*/", "hosts/*/"};
-    const char *wrong = NULL;
-    for (size_t i = 0; i < COUNT(below) && !wrong; i++) {
-        struct text t = {0};
-        if (i == 1 && found->gl_pathc) continue;
-        for (const char *p = directory; *p; p++)
-            text_add(&t, strchr("*?[\\", *p) ? "\\%c" : "%c", *p);
-        text_add(&t, "/%s%s", below[i], pattern);
-        wrong = find_files(&t, found);
-        text_free(&t);
-    }
-    return wrong ? base_fail(TRI_FAILED, "%s: %s", directory, wrong) : TRI_OK;
-}
-
 bool run_is_later(void) { return strstr(tri_message(), "a later version of Trireme"); }

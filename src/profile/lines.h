@@ -4,7 +4,6 @@
 #ifndef PROFILE_LINES_H
 #define PROFILE_LINES_H
 
-#include <glob.h>
 #include <stdio.h>
 
 #include "base/base.h"
@@ -46,9 +45,6 @@ bool lines_next(struct lines *l);
 bool lines_scan(struct lines *l, const char *line);
 void lines_free(struct lines *l);
 
-/* Adds the files of a run that match the pattern, "*.log": in its directory, or else in those that
- * its hosts have there, and in hosts/. *found starts as zeroes; globfree frees it. */
-tri_status run_files(const char *directory, const char *pattern, glob_t *found);
 /* Whether what failed last is a run.json or a series of a later version. */
 bool run_is_later(void);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/read.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "observe/files.h"
 #include "profile/items.h"
 
 #define LATEST (INT64_C(1) << 61) /* no time is later, nor earlier than its negative */
@@ -155,15 +155,6 @@ static tri_status find_steps(struct profile *p, int host) {
 
 /* ---- folders ---- */
 
-struct folders {
-    struct {
-        char *name, *path; /* of the host: DIR or DIR/hosts/NAME */
-    } *host;
-    size_t n, capacity;
-};
-
-static int is_shown(const struct dirent *e) { return *e->d_name != '.'; }
-
 /* "10" or "10.1" */
 static bool is_name(const char *name) {
     static const char digits[] = "0123456789";
@@ -171,59 +162,34 @@ static bool is_name(const char *name) {
     return n && !name[n + (more ? more + 1 : 0)];
 }
 
-static int is_profile(const struct dirent *e) { return is_name(e->d_name); }
-
-static int is_span_file(const struct dirent *e) {
-    int n = 0;
-    return sscanf(e->d_name, "spans-%*5[0-9]-%*5[0-9].bin%n", &n) == 0 && n && !e->d_name[n];
-}
-
 static bool is_directory(const char *path) {
     struct stat is;
     return !stat(path, &is) && S_ISDIR(is.st_mode);
 }
 
-static bool add_host(struct profile *p, struct folders *f, const char *name, const char *path) {
-    if (!is_directory(arena_text(&p->arena, "%s/profile", path))) return true;
-    if (!ARRAY_GROW(f->host, f->n, f->capacity)) return false;
-    f->host[f->n].name = arena_escaped(&p->arena, name);
-    f->host[f->n].path = arena_copy(&p->arena, path);
-    f->n++;
-    return !p->arena.failed;
-}
-
-static void free_list(struct dirent **entry, int n) {
-    for (int i = 0; i < n; i++) free(entry[i]);
-    if (n >= 0) free(entry);
-}
-
-static tri_status find_hosts(struct profile *p, const char *directory, struct folders *f) {
-    struct dirent **entry = NULL;
-    const char *hosts = arena_text(&p->arena, "%s/hosts", directory);
-    bool good = hosts && add_host(p, f, "", directory);
-    const int n = good ? scandir(hosts, &entry, is_shown, versionsort) : -1;
-    for (int i = 0; i < n && good; i++) {
-        const char *path = arena_text(&p->arena, "%s/%s", hosts, entry[i]->d_name);
-        good = path && add_host(p, f, entry[i]->d_name, path);
-    }
-    free_list(entry, n);
-    if (good && f->n > 1 && !*f->host[0].name) /* DIR/profile has what was derived of the others */
-        memmove(f->host, f->host + 1, --f->n * sizeof *f->host);
-    if (!good) return base_no_memory("the hosts of the profile");
-    return f->n ? TRI_OK : base_fail(TRI_USAGE, "%s: it has no profile; train with --profile "
-                                                "steps=10..20", directory);
+/* Folders DIR/profile/, or those of hosts: then DIR/profile has what was derived of these. */
+static tri_status find_hosts(const char *directory, glob_t *found) {
+    tri_status status = files_match(directory, "hosts/*/profile/", found);
+    if (!status && !found->gl_pathc) status = files_match(directory, "profile/", found);
+    if (status || found->gl_pathc) return status;
+    return base_fail(TRI_USAGE, "%s: it has no profile; train with --profile steps=10..20",
+                     directory);
 }
 
 /* The last of the profiles of all hosts. */
-static void find_last(struct profile *p, const struct folders *f) {
-    for (size_t i = 0; i < f->n; i++) {
-        struct dirent **entry = NULL;
-        const char *path = arena_text(&p->arena, "%s/profile", f->host[i].path);
-        const int n = path ? scandir(path, &entry, is_profile, versionsort) : -1;
-        if (n > 0 && (!p->name || strverscmp(entry[n - 1]->d_name, p->name) > 0))
-            p->name = arena_copy(&p->arena, entry[n - 1]->d_name);
-        free_list(entry, n);
+static tri_status find_last(struct profile *p, const glob_t *hosts) {
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < hosts->gl_pathc && !status; i++) {
+        glob_t found = {0};
+        status = files_match(hosts->gl_pathv[i], "[0-9]*", &found);
+        for (size_t k = 0; k < found.gl_pathc; k++) {
+            const char *name = strrchr(found.gl_pathv[k], '/') + 1;
+            if (is_name(name) && (!p->name || strverscmp(name, p->name) > 0))
+                p->name = arena_copy(&p->arena, name);
+        }
+        globfree(&found);
     }
+    return status;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -233,38 +199,42 @@ static int by_place(const void *a, const void *b) {
     return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
+/* path: of a file "spans-PLACE-THREAD.bin". */
+static tri_status read_thread(struct profile *p, int host, const char *path, size_t *capacity) {
+    struct profile_thread t = {.host = host};
+    const char *name = strrchr(path, '/') + 1;
+    int n = 0;
+    if (sscanf(name, "spans-%5[0-9]-%5[0-9].bin%n", (char[8]){0}, (char[8]){0}, &n) != 2 || name[n])
+        return TRI_OK;
+    sscanf(name, "spans-%d-%d", &t.place, &t.thread);
+    if (!ARRAY_GROW(p->thread, p->n_threads, *capacity)) return base_no_memory("the profile");
+    p->thread[p->n_threads] = t;
+    return read_spans(p, &p->thread[p->n_threads++], path);
+}
+
 static tri_status read_host(struct profile *p, int host, const char *folder, size_t *capacity) {
-    struct dirent **entry;
+    glob_t found = {0};
     tri_status status = items_read(p, host, folder);
-    if (status) return status;
-    const int n = scandir(folder, &entry, is_span_file, versionsort);
-    if (n < 0) return base_fail(TRI_FAILED, "%s: %s", folder, strerror(errno));
-    for (int i = 0; i < n && !status; i++) {
-        const char *path = arena_text(&p->arena, "%s/%s", folder, entry[i]->d_name);
-        if (!path || !ARRAY_GROW(p->thread, p->n_threads, *capacity)) {
-            status = base_no_memory("the profile");
-            break;
-        }
-        struct profile_thread *t = &p->thread[p->n_threads++];
-        *t = (struct profile_thread){.host = host};
-        sscanf(entry[i]->d_name, "spans-%d-%d", &t->place, &t->thread);
-        status = read_spans(p, t, path);
-    }
-    free_list(entry, n);
+    if (!status) status = files_match(folder, "spans-*.bin", &found);
+    for (size_t i = 0; i < found.gl_pathc && !status; i++)
+        status = read_thread(p, host, found.gl_pathv[i], capacity);
+    globfree(&found);
     return status;
 }
 
-static tri_status read_hosts(struct profile *p, const struct folders *f) {
+static tri_status read_hosts(struct profile *p, const char *directory, const glob_t *hosts) {
     size_t capacity = 0;
     tri_status status = TRI_OK;
-    p->host = calloc(f->n, sizeof *p->host);
+    p->host = calloc(hosts->gl_pathc, sizeof *p->host);
     if (!p->host) return base_no_memory("the profile");
-    for (size_t i = 0; i < f->n && !status; i++) {
-        const char *folder = arena_text(&p->arena, "%s/profile/%s", f->host[i].path, p->name);
-        if (!folder) return base_no_memory("the profile");
+    for (size_t i = 0; i < hosts->gl_pathc && !status; i++) {
+        struct profile_host *h = &p->host[p->n_hosts];
+        const char *at = hosts->gl_pathv[i], *folder = arena_text(&p->arena, "%s%s", at, p->name);
+        char *path = arena_text(&p->arena, "%.*s", (int)(strlen(at) - strlen("/profile/")), at);
+        if (!path || !folder) return base_no_memory("the profile");
         if (!is_directory(folder)) continue; /* the host came later, or its profile has gone */
-        p->host[p->n_hosts].name = f->host[i].name;
-        p->host[p->n_hosts].path = f->host[i].path;
+        h->path = path;
+        h->name = strcmp(path, directory) ? arena_escaped(&p->arena, strrchr(path, '/') + 1) : "";
         status = read_host(p, p->n_hosts++, folder, &capacity);
     }
     if (p->n_threads)
@@ -274,24 +244,24 @@ static tri_status read_hosts(struct profile *p, const struct folders *f) {
 }
 
 tri_status profile_read(const char *directory, const char *name, struct profile *p) {
-    struct folders f = {0};
+    glob_t hosts = {0};
     *p = (struct profile){0};
     if (name && !is_name(name))
         return base_fail(TRI_USAGE, "\"%s\" is no name of a profile; that is the number of its "
                                     "first step, as 10, or 10.1", name);
-    tri_status status = find_hosts(p, directory, &f);
+    tri_status status = find_hosts(directory, &hosts);
     if (status == TRI_USAGE && name)
         status = base_fail(TRI_USAGE, "%s: it has no profile %s", directory, name);
     if (!status && name) p->name = arena_copy(&p->arena, name);
-    if (!status && !name) find_last(p, &f);
+    if (!status && !name) status = find_last(p, &hosts);
     if (!status && p->name) {
         p->folder = arena_text(&p->arena, "%s/profile/%s", directory, p->name);
-        status = p->folder ? read_hosts(p, &f) : base_no_memory("the profile");
+        status = p->folder ? read_hosts(p, directory, &hosts) : base_no_memory("the profile");
     }
     if (!status && !p->n_hosts)
         status = base_fail(TRI_USAGE, "%s: it has no profile%s%s", directory, name ? " " : "",
                            name ? name : "");
-    free(f.host);
+    globfree(&hosts);
     return status;
 }
 

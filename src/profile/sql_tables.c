@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "observe/files.h"
 #include "observe/log.h"
 #include "observe/run_file.h"
 #include "observe/series.h"
@@ -16,34 +17,26 @@
 struct place {
     struct sql_runs *runs;
     const char *run, *path;
-    char host[256]; /* the directory of a host in that of the run; "": it has none */
+    const char *host; /* "": it has none */
 };
 typedef tri_status walk_file(struct sql_table *t, const struct place *at);
-
-/* A host's file is in RUN/HOST/ or RUN/hosts/HOST/; `deep`: in so many directories below. */
-static void find_host(struct place *at, int deep) {
-    const char *from = at->path + strlen(at->run) + 1, *end = strrchr(from, '/');
-    for (; deep && end; deep--) end = memrchr(from, '/', (size_t)(end - from));
-    if (!strncmp(from, "hosts/", 6)) from += 6;
-    base_format(at->host, sizeof at->host, "%.*s", end > from ? (int)(end - from) : 0, from);
-}
 
 /* Calls the function for each file of all runs that matches the pattern. */
 static tri_status walk_files(struct sql_table *t, struct sql_runs *r, const char *pattern,
                              walk_file *walk) {
     tri_status status = TRI_OK;
-    int deep = 0;
-    for (const char *p = pattern; *p; p++) deep += *p == '/';
     for (int i = 0; i < r->n && !status; i++) {
-        glob_t found = {0};
-        struct place at = {.runs = r, .run = r->directory[i]};
-        status = run_files(at.run, pattern, &found);
-        for (size_t k = 0; k < found.gl_pathc && !status; k++) {
-            at.path = found.gl_pathv[k];
-            find_host(&at, deep);
-            status = walk(t, &at);
+        struct run_folders f;
+        status = run_folders(r->directory[i], &f);
+        for (size_t h = 0; h < f.n && !status; h++) {
+            glob_t found = {0};
+            status = files_match(f.of[h].path, pattern, &found);
+            for (size_t k = 0; k < found.gl_pathc && !status; k++)
+                status = walk(t, &(struct place){r, r->directory[i], found.gl_pathv[k],
+                                                 f.of[h].host});
+            globfree(&found);
         }
-        globfree(&found);
+        run_folders_free(&f);
     }
     return status;
 }
@@ -282,14 +275,12 @@ static void put_event(struct sql_table *t, const char *line) {
     json_decref(event);
 }
 
-/* Logs of earlier runs have a number before .log. */
 static tri_status walk_log(struct sql_table *t, const struct place *at) {
     const char *name = strrchr(at->path, '/') + 1;
-    const size_t dot = strcspn(name, ".");
     char *line = NULL;
     size_t room = 0;
     int worker;
-    if (strncmp(name + dot, ".log", 4)) return TRI_OK;
+    if (run_has_number(at->path)) return TRI_OK;
     const int fd = base_open(at->path, O_RDONLY, NULL);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     tri_status status = TRI_OK;
@@ -311,12 +302,10 @@ static tri_status walk_log(struct sql_table *t, const struct place *at) {
 }
 
 static tri_status events(struct sql_table *t, void *user) {
-    static const char *const patterns[] = {"agent.log.old",    "agent.log",    "run.log.old",
-                                           "run.log",          "worker-*.log.old", "worker-*.log"};
     tri_status status = TRI_OK;
     declare(t, event_columns);
-    for (size_t i = 0; i < COUNT(patterns) && !status && !t->declares; i++)
-        status = walk_files(t, user, patterns[i], walk_log);
+    for (const char *const *pattern = run_logs; *pattern && !status && !t->declares; pattern++)
+        status = walk_files(t, user, *pattern, walk_log);
     return status;
 }
 
@@ -408,17 +397,13 @@ static const struct {
               {"workers", workers}, {"events", events},       {"operators", operators},
               {"moves", moves}};
 
-/* Any file of a run. */
 static tri_status check(const char *directory) {
-    static const char *const of_runs[] = {"metrics.jsonl", "run.json", "agent.log", "run.log"};
-    glob_t found = {0};
-    tri_status status = TRI_OK;
-    for (size_t i = 0; i < COUNT(of_runs) && !status; i++)
-        status = run_files(directory, of_runs[i], &found);
-    if (!status && !found.gl_pathc)
+    struct run_folders f;
+    tri_status status = run_folders(directory, &f);
+    if (!status && !f.n)
         status = base_fail(TRI_USAGE, "%s has no files of a run, as metrics.jsonl; DIR is the "
                            "directory that a run has as --out", directory);
-    globfree(&found);
+    run_folders_free(&f);
     return status;
 }
 
