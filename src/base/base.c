@@ -324,6 +324,53 @@ tri_status base_read_file(const char *path, char **data, size_t *bytes) {
     return TRI_OK;
 }
 
+bool base_write_all(int fd, const void *data, size_t bytes) {
+    for (const char *p = data; bytes;) {
+        const ssize_t n = write(fd, p, bytes);
+        if (n < 0 && errno == EINTR) continue;
+        if (!n) errno = ENOSPC;
+        if (n <= 0) return false;
+        p += n;
+        bytes -= (size_t)n;
+    }
+    return true;
+}
+
+int part_open(const char *path, unsigned mode, char part[PART_PATH]) {
+    int fd = -1;
+    if (base_format(part, PART_PATH, "%s.part", path) >= PART_PATH) {
+        errno = ENAMETOOLONG;
+    } else {
+        unlink(part); /* its owner and mode are decided anew */
+        fd = open(part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, (mode_t)mode);
+    }
+    if (fd < 0) base_fail(TRI_FAILED, "%s: %s", part, strerror(errno));
+    return fd;
+}
+
+tri_status part_end(const char *path, const char *part, tri_status status) {
+    if (!status && rename(part, path))
+        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    const int error = errno;
+    if (status) unlink(part);
+    errno = error;
+    return status;
+}
+
+tri_status text_write(struct text *t, const char *folder, const char *name, tri_status status) {
+    char path[PART_PATH], part[PART_PATH];
+    base_format(path, sizeof path, "%s/%s", folder, name);
+    if (!status && t->failed) status = base_no_memory(name);
+    const int fd = status ? -1 : part_open(path, 0666, part);
+    if (!status && fd < 0) status = TRI_FAILED;
+    if (!status && !base_write_all(fd, t->data, t->size))
+        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    if (fd >= 0 && close(fd) && !status)
+        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    text_free(t);
+    return fd < 0 ? status : part_end(path, part, status);
+}
+
 /* ---- types and shapes ---- */
 
 static const struct {

@@ -81,6 +81,17 @@ struct stat;
 int base_open(const char *path, int flags, struct stat *st);
 /* Reads a whole regular file. A zero byte follows *data, which is freed with free(). */
 tri_status base_read_file(const char *path, char **data, size_t *bytes);
+/* False with errno if not all was written. */
+bool base_write_all(int fd, const void *data, size_t bytes);
+/* A file that replaces another one as a whole. Creates PATH.part, which replaces that of a writer
+ * that was killed, and returns its descriptor; -1 with errno and a message. */
+#define PART_PATH 4200
+int part_open(const char *path, unsigned mode, char part[PART_PATH]);
+/* After it is complete: renames it. After a failure, `status` or its own, removes it. */
+tri_status part_end(const char *path, const char *part, tri_status status);
+/* Replaces FOLDER/NAME by the text, unless `status` is a failure, and frees the text. Returns
+ * `status`, or its own failure. */
+tri_status text_write(struct text *t, const char *folder, const char *name, tri_status status);
 
 /* Writes "f32[2,3]" to the buffer and returns it. */
 #define SPEC_TEXT 160

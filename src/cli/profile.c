@@ -16,7 +16,6 @@
 #include "machine/rate.h"
 #include "observe/run_file.h"
 #include "profile/derive.h"
-#include "profile/out.h"
 #include "profile/report.h"
 #include "run/profiler.h"
 
@@ -116,7 +115,6 @@ static tri_status write_report(const char *directory, const struct profile *p) {
     struct figures f = {0};
     struct report r;
     struct text text = {0};
-    struct out o;
     tri_status status = figures_read(directory, &f);
     if (!status) {
         f.profile = p;
@@ -125,14 +123,7 @@ static tri_status write_report(const char *directory, const struct profile *p) {
         report_free(&r);
     }
     figures_free(&f);
-    if (!status && text.failed) status = base_no_memory("report.txt");
-    if (!status) status = out_open(&o, p->folder, "report.txt");
-    if (!status) {
-        out_text(&o, text.data ? text.data : "");
-        status = out_close(&o, TRI_OK);
-    }
-    text_free(&text);
-    return status;
+    return text_write(&text, p->folder, "report.txt", status);
 }
 
 static void add_missing(struct text *out, int64_t n, const char *what) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme query: the files of runs as SQL tables. */
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -181,7 +180,7 @@ static tri_status answer(const struct own *own, const char *select, const char *
 
 /* The database replaces one that query has written, but no other file. */
 static tri_status save(const struct own *own, const char *select, struct sql_runs *r) {
-    char target[4096], begin[SQL_HEADER] = "", part[4096];
+    char target[4096], begin[SQL_HEADER] = "", part[PART_PATH];
     tri_status status = outfile_target(own->save, target);
     FILE *old = status ? NULL : fopen(target, "re");
     const bool other = old && fread(begin, 1, sizeof begin, old) &&
@@ -191,13 +190,10 @@ static tri_status save(const struct own *own, const char *select, struct sql_run
     if (other)
         return base_fail(TRI_USAGE, "%s exists and is no database that query has written; choose "
                          "another name for --save", own->save);
-    base_format(part, sizeof part, "%s.part", target);
-    unlink(part);
-    status = answer(own, select, part, r);
-    if (!status && rename(part, target))
-        status = base_fail(TRI_FAILED, "%s: %s", own->save, strerror(errno));
-    if (status) unlink(part);
-    return status;
+    const int fd = part_open(target, 0644, part); /* to SQLite, nothing is an empty database */
+    if (fd < 0) return TRI_FAILED;
+    close(fd);
+    return part_end(target, part, answer(own, select, part, r));
 }
 
 static int query(const struct own *own, struct cli_arguments *a) {

@@ -2,7 +2,6 @@
  * The agent's part in a profile: it makes the rings' file, and drains it into files of the run's
  * directory, so that no death of a worker loses what has been recorded. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -106,19 +105,14 @@ static void open_profile(struct agent *a) {
  * known, as the host may die, and again at the end, when it is known better. */
 static void write_clock(struct agent *a) {
     const struct crew_hosts *h = &a->head->hosts;
-    struct text path = {0};
+    struct text t = {0};
     const int64_t unsure = hosts_unsure(h, base_now());
     if (!h->n || !unsure) return;
-    text_add(&path, "%s/clocks.json", a->head->profile.directory);
-    FILE *f = path.failed ? NULL : fopen(path.data, "we");
-    const bool written =
-        f && fprintf(f, "{\"host\":\"%s\",\"number\":%d,\"offset_ns\":%lld,"
-                     "\"uncertainty_ns\":%lld}\n", h->name[h->self], h->self,
-                     (long long)atomic_load(&h->clock), (long long)unsure) > 0;
-    if ((f && fclose(f)) || !written)
-        agent_print(a, "the profile lacks this host's clock: %s", strerror(errno));
+    text_add(&t, "{\"host\":\"%s\",\"number\":%d,\"offset_ns\":%lld,\"uncertainty_ns\":%lld}\n",
+             h->name[h->self], h->self, (long long)atomic_load(&h->clock), (long long)unsure);
+    if (text_write(&t, a->head->profile.directory, "clocks.json", TRI_OK))
+        agent_print(a, "the profile lacks this host's clock: %s", tri_message());
     a->recorder->clock = true;
-    text_free(&path);
 }
 
 static void tell(struct agent *a, const struct drain_seen *seen) {

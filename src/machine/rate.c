@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/rate.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -174,22 +172,14 @@ tri_status rate_write(struct dev *dev, const char *folder) {
         const char *name;
         tri_type type;
     } types[] = {{"f32", TRI_F32}, {"bf16", TRI_BF16}};
-    struct text t = {0}, path = {0};
+    struct text t = {0};
     double bandwidth = 0, flops = 0;
     tri_status status = rate_memory(&bandwidth);
-    text_add(&path, "%s/rates.json", folder);
     text_add(&t, "{\"bandwidth\":%.4g,\"rate\":{", bandwidth);
     for (size_t i = 0; i < COUNT(types) && !status; i++) {
         status = rate_highest(dev, types[i].type, 1, &flops);
         text_add(&t, "%s\"%s\":%.4g", i ? "," : "", types[i].name, flops);
     }
     text_add(&t, "}}\n");
-    if (!status && (t.failed || path.failed)) status = base_no_memory("rates.json");
-    FILE *f = status ? NULL : fopen(path.data, "we");
-    const bool good = f && fwrite(t.data, 1, t.size, f) == t.size;
-    if (!status && (!f || fclose(f) || !good))
-        status = base_fail(TRI_FAILED, "cannot write %s: %s", path.data, strerror(errno));
-    text_free(&t);
-    text_free(&path);
-    return status;
+    return text_write(&t, folder, "rates.json", status);
 }

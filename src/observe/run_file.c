@@ -2,12 +2,10 @@
 #include "observe/run_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,30 +36,13 @@ static json_t *list(const json_t *object, const char *key) {
 
 /* ---- the file ---- */
 
-static bool write_all(int fd, const char *data, size_t bytes) {
-    while (bytes) {
-        const ssize_t n = write(fd, data, bytes);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        data += n;
-        bytes -= (size_t)n;
-    }
-    return true;
-}
-
 static bool replace(const char *path, const char *data) {
-    char part[4096];
-    if (base_format(part, sizeof part, "%s.part", path) >= (int)sizeof part) return false;
-    unlink(part); /* of a writer that was killed; whoever may read it is decided anew */
-    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    char part[PART_PATH];
+    const int fd = part_open(path, 0600, part);
     if (fd < 0) return false;
-    bool good = write_all(fd, data, strlen(data)) && write_all(fd, "\n", 1);
+    bool good = base_write_all(fd, data, strlen(data)) && base_write_all(fd, "\n", 1);
     good &= !close(fd);
-    if (good && !rename(part, path)) return true;
-    const int why = errno;
-    unlink(part);
-    errno = why;
-    return false;
+    return !part_end(path, part, good ? TRI_OK : TRI_FAILED);
 }
 
 void run_file_write(struct run_file *f) {

@@ -298,25 +298,20 @@ static int64_t since_1970(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Makes PATH.new with the page of w->layout. */
-static tri_status begin_new(struct series_writer *w, struct text *path) {
-    text_add(path, "%s.new", w->path);
+/* Makes a file with the page of w->layout. */
+static tri_status begin_new(struct series_writer *w, char part[PART_PATH]) {
+    *part = 0;
     free(w->frame);
     w->frame = calloc(1, w->layout.frame);
-    if (path->failed || !w->frame) return base_no_memory(w->path);
+    if (!w->frame) return base_no_memory(w->path);
     w->frames = 0;
-    w->fd = base_open(path->data, O_RDWR | O_CREAT | O_TRUNC, NULL);
+    w->fd = part_open(w->path, 0666, part);
     return w->fd < 0 || write_page(w->fd, &w->layout) ? TRI_FAILED : TRI_OK;
 }
 
 /* It takes the place of PATH. A process that reads that one keeps it. */
-static tri_status end_new(struct series_writer *w, struct text *path, tri_status status) {
-    if (!status && rename(path->data, w->path)) status = TRI_FAILED;
-    const int error = errno;
-    if (status && w->fd >= 0) unlink(path->data);
-    text_free(path);
-    errno = error;
-    return status ? fail(w) : TRI_OK;
+static tri_status end_new(struct series_writer *w, const char *part, tri_status status) {
+    return part_end(w->path, part, status) ? fail(w) : TRI_OK;
 }
 
 static tri_status open_writer(struct series_writer *w, const char *path, int places) {
@@ -326,13 +321,13 @@ static tri_status open_writer(struct series_writer *w, const char *path, int pla
 
 tri_status series_create(struct series_writer *w, const char *path, int64_t began, int places,
                          const struct series_column *column, int n) {
-    struct text to = {0};
+    char part[PART_PATH];
     tri_status status = open_writer(w, path, places);
     if (status) return status;
     lay_out(&w->layout, places, column, n);
     w->layout.began = since_1970() - (base_now() - began);
     w->offset = -began;
-    return end_new(w, &to, begin_new(w, &to));
+    return end_new(w, part, begin_new(w, part));
 }
 
 /* ---- merging ---- */
@@ -421,13 +416,13 @@ static tri_status copy_frames(struct series_writer *w, struct series *s, int64_t
 /* Writes the file anew, in w->layout, `each` frames as one. */
 static tri_status rewrite(struct series_writer *w, struct series *s, int64_t each) {
     struct series_layout *l = &w->layout;
-    struct text path = {0};
+    char part[PART_PATH];
     l->began = s->layout.began;
     l->period = s->layout.period < LONGEST / each ? s->layout.period * each : LONGEST;
     if (w->fd >= 0) close(w->fd);
-    tri_status status = begin_new(w, &path);
+    tri_status status = begin_new(w, part);
     if (!status) status = copy_frames(w, s, each);
-    return end_new(w, &path, status);
+    return end_new(w, part, status);
 }
 
 static tri_status halve(struct series_writer *w) {

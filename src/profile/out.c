@@ -2,7 +2,6 @@
 #include "profile/out.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,17 +12,12 @@ tri_status out_open(struct out *o, const char *folder, const char *name) {
     const int n = snprintf(o->path, sizeof o->path, "%s/%s", folder, name);
     if (n < 0 || (size_t)n >= sizeof o->path)
         return base_fail(TRI_USAGE, "%.80s...: the path is too long", folder);
-    snprintf(o->part, sizeof o->part, "%s.part", o->path);
-    o->fd = open(o->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return o->fd >= 0 ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", o->part, strerror(errno));
+    o->fd = part_open(o->path, 0666, o->part);
+    return o->fd >= 0 ? TRI_OK : TRI_FAILED;
 }
 
 static void flush(struct out *o) {
-    for (size_t at = 0; at < o->n && !o->error;) {
-        const ssize_t n = write(o->fd, o->data + at, o->n - at);
-        if (n > 0) at += (size_t)n;
-        else if (n == 0 || errno != EINTR) o->error = n ? errno : ENOSPC;
-    }
+    if (!o->error && !base_write_all(o->fd, o->data, o->n)) o->error = errno;
     o->n = 0;
 }
 
@@ -87,10 +81,8 @@ tri_status out_close(struct out *o, tri_status status) {
     flush(o);
     if (close(o->fd) && !o->error) o->error = errno;
     o->fd = -1;
-    if (!status && !o->error && rename(o->part, o->path)) o->error = errno;
     if (!status && o->error) status = base_fail(TRI_FAILED, "%s: %s", o->path, strerror(o->error));
-    if (status) unlink(o->part);
-    return status;
+    return part_end(o->path, o->part, status);
 }
 
 void out_json(struct out *o, const char *text, size_t bytes) {

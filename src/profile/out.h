@@ -8,7 +8,7 @@
 
 struct out {
     int fd, error; /* error: errno of the first failure */
-    char path[4200], part[4210];
+    char path[4096], part[PART_PATH];
     size_t n;
     char data[1 << 16];
 };

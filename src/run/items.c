@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/items.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,10 +212,9 @@ static void add_head(struct text *t, const tri_run *run, int64_t first, int64_t 
 }
 
 tri_status items_write(const tri_run *run, const char *folder, int64_t first, int64_t last) {
-    struct text t = {0}, path = {0};
+    struct text t = {0};
     tri_status status = TRI_OK;
     items_number(run);
-    text_add(&path, "%s/items.jsonl", folder);
     add_head(&t, run, first, last);
     for (int e = 0; e < run->n_executables && !status; e++)
         for (int i = 0; i < (int)COUNT(phases) && !status; i++) {
@@ -226,12 +223,5 @@ tri_status items_write(const tri_run *run, const char *folder, int64_t first, in
             if (p) status = add_program(&t, m, p, i);
         }
     for (int e = 0; e < run->n_executables; e++) add_transfers(&t, &run->executable[e]);
-    FILE *f = status || t.failed || path.failed ? NULL : fopen(path.data, "we");
-    if (!status && (t.failed || path.failed)) status = base_no_memory("items.jsonl");
-    if (!status && (!f || fwrite(t.data, 1, t.size, f) != t.size || fflush(f)))
-        status = base_fail(TRI_FAILED, "cannot write %s: %s", path.data, strerror(errno));
-    if (f) fclose(f);
-    text_free(&t);
-    text_free(&path);
-    return status;
+    return text_write(&t, folder, "items.jsonl", status);
 }

@@ -139,7 +139,7 @@ static void full_is_halved(void **state) {
     assert_frame(&s, 100, 100); /* a reader keeps the file that it has opened */
     series_close(&s);
     series_writer_close(&w);
-    assert_int_equal(access(at("workers.series.new"), F_OK), -1);
+    assert_int_equal(access(at("workers.series.part"), F_OK), -1);
     sum_up(path, &after);
     const struct series_frame last = frame_of(frames);
     assert_int_equal(after.steps - last.steps, before.steps);
