@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/host.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <math.h>
 #include <sched.h>
@@ -209,13 +210,45 @@ void host_instructions(struct text *out) {
 #endif
 }
 
+/* A name may contain any byte, but the last ')' ends it. */
+bool host_thread(const char *root, int pid, int tid, struct host_thread *t) {
+    static const char fields[] =
+        ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u "
+        "%*d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %d";
+    char path[LINE], line[LINE];
+    unsigned long long user, system, start;
+    *t = (struct host_thread){.processor = -1};
+    snprintf(path, sizeof path, "%s/proc/%d/task/%d/stat", root, pid, tid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (fd >= 0) close(fd);
+    if (n <= 0) return false;
+    line[n] = 0;
+    char *begin = strchr(line, '('), *end = strrchr(line, ')');
+    if (!begin || !end ||
+        sscanf(end, fields, &t->state, &user, &system, &start, &t->processor) != 5) {
+        *t = (struct host_thread){.processor = -1};
+        return false;
+    }
+    t->ticks = user + system;
+    t->start = start;
+    *end = 0;
+    snprintf(t->name, sizeof t->name, "%.63s", begin + 1);
+    for (char *c = t->name; *c; c++)
+        if (*c < ' ' || *c > '~') *c = '?';
+    return true;
+}
+
+int64_t host_process(int pid) {
+    struct host_thread t;
+    return host_thread("", pid, pid, &t) ? (int64_t)t.start : -1;
+}
+
 double host_age(void) {
-    char line[LINE] = "";
-    char *at = first_line(line, "/proc/self/stat") ? strrchr(line, ')') : NULL;
-    for (int field = 3; at && field <= 22; field++) at = strchr(at + 1, ' ');
+    const int64_t start = host_process(getpid());
     struct timespec now;
-    if (!at || clock_gettime(CLOCK_BOOTTIME, &now)) return 0;
-    double begin = (double)strtoull(at, NULL, 10) / (double)sysconf(_SC_CLK_TCK);
+    if (start < 0 || clock_gettime(CLOCK_BOOTTIME, &now)) return 0;
+    const double begin = (double)start / (double)sysconf(_SC_CLK_TCK);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - begin;
 }
 
@@ -260,17 +293,6 @@ double host_others(const char *root, int *cores) {
 }
 
 double host_stolen(const char *root, int *cores) { return core_time(root, 1 << STOLEN, cores); }
-
-char host_thread(int tid, int *processor) {
-    char path[64], line[LINE], state = 0;
-    *processor = -1;
-    snprintf(path, sizeof path, "/proc/%d/stat", tid);
-    const char *end = first_line(line, path) ? strrchr(line, ')') : NULL; /* of the name */
-    if (!end || sscanf(end, ") %c", &state) != 1) return 0;
-    for (int field = 2; field < 39 && (end = strchr(end, ' ')); field++) end++;
-    if (end) *processor = atoi(end);
-    return state;
-}
 
 size_t host_heap(void) {
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 33)

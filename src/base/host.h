@@ -36,9 +36,17 @@ double host_peak(void);
 double host_others(const char *root, int *cores);
 /* Seconds in which a hypervisor gave these cores to others, summed; *cores, root: as above. */
 double host_stolen(const char *root, int *cores);
-/* The kernel's letter for the state of a process or thread, 'T': it is stopped, 0: there is none.
- * *processor: where it has run last; -1: unknown. */
-char host_thread(int tid, int *processor);
+/* A thread, or with pid as tid the first one of a process. */
+struct host_thread {
+    char name[64]; /* without control characters */
+    char state;    /* the kernel's letter, 'T': it is stopped; 0: there is no such thread */
+    int processor; /* where it has run last; -1: unknown */
+    uint64_t ticks, start; /* that it has run; when it began, since the machine's start */
+};
+/* False: there is none, or it is hidden. A tid is known in any process. root: as above. */
+bool host_thread(const char *root, int pid, int tid, struct host_thread *t);
+/* When a process of this machine began, in ticks since the machine's start; -1: it is not there. */
+int64_t host_process(int pid);
 /* Bytes that this process has taken from its heap and not returned; 0: unknown. */
 size_t host_heap(void);
 /* "avx2 fma avx512f", or the machine's name from uname. */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host.h"
+
 #define TEXT 512 /* bytes */
 
 int runqueue_open(const char *root, int pid, int tid) {
@@ -42,35 +44,6 @@ static DIR *open_tasks(const char *root, const char *process) {
 
 /* ---- rivals ---- */
 
-struct task {
-    char name[64];
-    uint64_t ticks;
-    int processor;
-};
-
-/* A name may contain any byte, but the last ')' ends it. */
-static bool read_task(const char *root, int pid, int tid, struct task *t) {
-    char path[TEXT], text[2 * TEXT];
-    unsigned long long user, system;
-    base_format(path, sizeof path, "%s/proc/%d/task/%d/stat", root, pid, tid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    if (n <= 0) return false;
-    text[n] = 0;
-    char *begin = strchr(text, '('), *end = strrchr(text, ')');
-    static const char fields[] =
-        ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %*u %*u "
-        "%*d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %d";
-    if (!begin || !end || sscanf(end, fields, &user, &system, &t->processor) != 3) return false;
-    t->ticks = user + system;
-    *end = 0;
-    base_format(t->name, sizeof t->name, "%s", begin + 1);
-    for (char *c = t->name; *c; c++)
-        if (*c < ' ' || *c > '~') *c = '?';
-    return true;
-}
-
 static int compare(const void *a, const void *b) {
     const struct rival_task *x = a, *y = b;
     return (x->tid > y->tid) - (x->tid < y->tid);
@@ -84,11 +57,11 @@ static const struct rival_task *find(const struct rivals *all, int tid) {
 /* A thread that was not there before has used all of its time since. */
 static void look_at(const struct rivals *before, struct rivals *now, const char *root, int pid) {
     char process[16];
-    struct task t;
+    struct host_thread t;
     base_format(process, sizeof process, "%d", pid);
     DIR *d = open_tasks(root, process);
     for (int tid; (tid = next_number(d));) {
-        if (!read_task(root, pid, tid, &t) || !ARRAY_GROW(now->task, now->n, now->capacity))
+        if (!host_thread(root, pid, tid, &t) || !ARRAY_GROW(now->task, now->n, now->capacity))
             continue;
         const struct rival_task *was = find(before, tid);
         const uint64_t since = was && was->ticks <= t.ticks ? was->ticks : 0;
@@ -100,8 +73,8 @@ static void look_at(const struct rivals *before, struct rivals *now, const char 
 
 void rivals_look(struct rivals *all, const char *root) {
     char path[TEXT];
-    struct task first;
-    struct rivals now = {.looks = all->looks + 1, .hidden = !read_task(root, 1, 1, &first)};
+    struct host_thread first;
+    struct rivals now = {.looks = all->looks + 1, .hidden = !host_thread(root, 1, 1, &first)};
     base_format(path, sizeof path, "%s/proc", root);
     DIR *d = opendir(path);
     for (int pid; (pid = next_number(d));) look_at(all, &now, root, pid);
@@ -120,7 +93,7 @@ static uint64_t used_by(const struct rivals *all, int pid, int core) {
 
 void rivals_on(const struct rivals *all, const char *root, int core, int but, struct rival *r) {
     uint64_t most = 0;
-    struct task first;
+    struct host_thread first;
     *r = (struct rival){0};
     for (size_t i = 0; i < all->n; i++) {
         const struct rival_task *t = &all->task[i];
@@ -131,7 +104,7 @@ void rivals_on(const struct rivals *all, const char *root, int core, int but, st
         r->pid = t->pid;
     }
     r->seconds = (double)most / (double)sysconf(_SC_CLK_TCK);
-    if (r->pid && read_task(root, r->pid, r->pid, &first))
+    if (r->pid && host_thread(root, r->pid, r->pid, &first))
         memcpy(r->name, first.name, sizeof r->name);
 }
 

@@ -284,8 +284,10 @@ static void read_worker(const struct crew_head *h, int place, const struct look_
         w->no_core += without_core(w->pid, atomic_load(&thread[t].tid));
     }
     if (v->replicas) w->seated = crew_seats_of(h, place, &w->seats);
-    char now = host_thread(w->pid, &w->core);
-    w->stopped = now == 'T' || now == 't';
+    struct host_thread first;
+    host_thread("", w->pid, w->pid, &first);
+    w->core = first.processor;
+    w->stopped = first.state == 'T' || first.state == 't';
 }
 
 /* Copies a text of the head, which may lack its end, without control characters. */

@@ -2,10 +2,11 @@
  * Workers that make no progress: stopped, in an endless loop, in a deadlock. Every thread publishes
  * its activity and a heartbeat. If the heartbeat stays the same for longer than the activity's
  * time limit, the worker is reported and killed. */
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "launch/agent_inside.h"
 
 #define NEVER 1e18
@@ -53,27 +54,15 @@ static void add_waiting(const struct agent *a, int place, struct text *out) {
 /* A thread in state R may be waiting for a processor, so only the processor time that it uses
  * counts. In every other state all time counts. */
 
-/* False if the thread cannot be read, as in another PID namespace. */
-static bool read_thread(pid_t pid, int thread, char *state, double *used) {
-    char path[64], line[512] = "";
-    unsigned long user, system;
-    base_format(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, thread);
-    FILE *f = fopen(path, "r");
-    if (f && !fgets(line, sizeof line, f)) *line = 0;
-    if (f) fclose(f);
-    const char *name_ends = strrchr(line, ')');
-    static const char format[] = ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu";
-    if (!name_ends || sscanf(name_ends, format, state, &user, &system) != 3) return false;
-    *used = (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
-    return true;
-}
-
 static void measure_thread(struct seen *s, pid_t pid, int thread, double passed) {
-    double before = s->used;
+    const double before = s->used;
+    struct host_thread t; /* another PID namespace has none */
     s->passed = passed;
     s->state = '?';
-    if (read_thread(pid, thread, &s->state, &s->used) && s->state == 'R')
-        s->passed = s->used - before < passed ? s->used - before : passed;
+    if (!host_thread("", pid, thread, &t)) return;
+    s->state = t.state;
+    s->used = (double)t.ticks / (double)sysconf(_SC_CLK_TCK);
+    if (s->state == 'R') s->passed = fmin(s->used - before, passed);
 }
 
 /* Measures all threads of a worker. If the first one sleeps, it may be waiting for a running one:

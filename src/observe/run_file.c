@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "observe/json.h"
 
 #define SOON 1.0   /* seconds between two writes, after faults, */
@@ -103,23 +104,10 @@ void run_file_continue(struct run_file *f, const char *earlier) {
 
 /* ---- beginning ---- */
 
-/* It is in ticks since the machine's start. */
-int64_t run_file_process(int64_t pid) {
-    char path[64], line[1024] = "";
-    unsigned long long ticks;
-    base_format(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    FILE *f = fopen(path, "re");
-    if (f && !fgets(line, sizeof line, f)) *line = 0;
-    if (f) fclose(f);
-    const char *at = strrchr(line, ')'); /* the name may have spaces; 20 fields are between */
-    for (int i = 0; at && i < 20; i++) at = strchr(at + 1, ' ');
-    return at && sscanf(at, "%llu", &ticks) == 1 ? (int64_t)ticks : -1;
-}
-
 static json_t *new_entry(const char *host) {
     char own[64] = "";
     if (!host && gethostname(own, sizeof own - 1)) *own = 0;
-    const int64_t start = run_file_process(getpid());
+    const int64_t start = host_process(getpid());
     return json_pack("{s:o,s:i,s:o,s:f,s:n,s:n,s:n,s:n}", "host", json_text(host ? host : own),
                      "pid", (int)getpid(), "process_start",
                      start < 0 ? json_null() : json_integer(start), "begin", now(), "end", "first",

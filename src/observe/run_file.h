@@ -109,8 +109,6 @@ struct run_read {
     struct arena arena;
 };
 
-/* When a process of this machine began, as process_start; -1: it is not there. */
-int64_t run_file_process(int64_t pid);
 /* Fails if the file is no run.json, or one of a later format. Fields that are missing or of another
  * type are as if they were not known. */
 tri_status run_file_read(const char *path, struct run_read *r);

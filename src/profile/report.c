@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/columns.h"
+#include "base/host.h"
 #include "observe/json.h"
 #include "profile/rules_items.h"
 
@@ -266,7 +267,7 @@ static const char *state_of(const struct run_entry *e) {
     char own[64] = "";
     if (gethostname(own, sizeof own - 1) || strcmp(own, e->host) || e->process_start < 0)
         return "it goes on, or was killed";
-    return run_file_process(e->pid) == e->process_start ? "it goes on" : "it was killed";
+    return host_process((int)e->pid) == e->process_start ? "it goes on" : "it was killed";
 }
 
 static void add_state(const struct figures *f, struct text *out) {

@@ -212,14 +212,15 @@ static void differ(const struct worker *c, const struct tree_lane *l, int bucket
     const struct crew_head *h = c->head;
     int maker = maker_of(c, l->lane, bucket);
     char text[sizeof h->course.failure], leg[LEG_TEXT + 1];
-    int theirs, ours = sched_getcpu();
-    host_thread(atomic_load(&h->thread[maker].tid), &theirs);
+    const int tid = atomic_load(&h->thread[maker].tid), ours = sched_getcpu();
+    struct host_thread theirs;
+    host_thread("", tid, tid, &theirs);
     snprintf(text, sizeof text,
              "step %llu: audit: worker %d (core %d) and worker %d (core %d) have computed lane "
              "%d%s, and %s differs: one of the two computes wrongly. No parameter has been changed "
              "by it",
-             (unsigned long long)c->step, maker / c->threads, theirs, c->place, ours, l->lane,
-             crew_name_leg(h, c->context[l->who.local].shared, leg), tensor);
+             (unsigned long long)c->step, maker / c->threads, theirs.processor, c->place, ours,
+             l->lane, crew_name_leg(h, c->context[l->who.local].shared, leg), tensor);
     worker_fail(c, text);
 }
 
