@@ -200,22 +200,34 @@ void text_add_bytes(struct text *t, const void *data, size_t bytes) {
     t->data[t->size] = 0;
 }
 
-/* How many bytes the character has; 0: none of UTF-8, or a control character. */
-static size_t printable(const unsigned char *p) {
-    const size_t bytes = *p < 0x80 ? 1 : *p < 0xc2 ? 0 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
-    for (size_t i = 1; i < bytes; i++)
-        if ((p[i] & 0xc0) != 0x80) return 0;
-    const bool control = *p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0);
-    return control || *p > 0xf4 ? 0 : bytes;
+size_t text_character(const char *p, size_t most) {
+    const unsigned char *s = (const unsigned char *)p;
+    if (*s < 0x80) return 1;
+    const size_t n = *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
+    if (!n || n > most) return 0;
+    const unsigned code = (*s & (0x7fu >> n)) << 6 | (s[1] & 0x3f);
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80) return 0;
+    if (n == 3 && (code < 0x20 || (code >= 0x360 && code < 0x380))) return 0; /* and surrogates */
+    return n == 4 && (code < 0x10 || code >= 0x110) ? 0 : n;
+}
+
+static bool is_control(const unsigned char *p) {
+    return *p < ' ' || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0);
+}
+
+void text_add_escaped_bytes(struct text *t, const char *text, size_t bytes) {
+    for (const char *p = text, *end = text + bytes; p < end;) {
+        const unsigned char *c = (const unsigned char *)p;
+        const size_t n = text_character(p, (size_t)(end - p));
+        if (n && !is_control(c)) text_add_bytes(t, p, n);
+        else text_add(t, "\\x%02x", *c);
+        p += n && !is_control(c) ? n : 1;
+    }
 }
 
 void text_add_escaped(struct text *t, const char *text) {
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        const size_t bytes = printable(p);
-        if (bytes) text_add_bytes(t, p, bytes);
-        else text_add(t, "\\x%02x", *p);
-        p += bytes ? bytes : 1;
-    }
+    text_add_escaped_bytes(t, text, strlen(text));
 }
 
 void text_free(struct text *t) {

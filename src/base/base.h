@@ -56,6 +56,9 @@ void text_add(struct text *t, const char *fmt, ...) TRI_PRINTF(2, 3);
 void text_add_bytes(struct text *t, const void *data, size_t bytes);
 /* A user's text: control characters and bytes that are no UTF-8 become \x1b. */
 void text_add_escaped(struct text *t, const char *text);
+void text_add_escaped_bytes(struct text *t, const char *text, size_t bytes);
+/* Of the character of UTF-8 at p, which has at most so many bytes: how many; 0: it is none. */
+size_t text_character(const char *p, size_t most);
 void text_free(struct text *t);
 /* The same as a copy. */
 char *arena_escaped(struct arena *a, const char *text);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "data/unicode.h"
 #include "observe/files.h"
 #include "observe/json.h"
 
@@ -199,24 +198,9 @@ static bool passes(struct merge *m, const struct stream *s) {
     return !o->grep || s->kind == OUTPUTS || strstr(s->line, o->grep);
 }
 
-/* Control characters, also those of two bytes, and bytes that are no UTF-8 reach no terminal. */
-static void add_bytes(struct text *t, const char *text, size_t bytes) {
-    int32_t c;
-    int n;
-    for (const char *p = text, *end = text + bytes; p < end; p += n) {
-        n = char_read(p, end, &c);
-        if (c < ' ' || (c >= 0x7f && c < 0xa0))
-            text_add(t, "\\x%02x", (unsigned)(c < 0 ? (unsigned char)*p : c));
-        else
-            text_add_bytes(t, p, (size_t)n);
-    }
-}
-
-static void add_escaped(struct text *t, const char *text) { add_bytes(t, text, strlen(text)); }
-
 static void add_value(struct text *t, const json_t *v) {
     if (json_is_string(v)) {
-        add_escaped(t, json_string_value(v));
+        text_add_escaped(t, json_string_value(v));
         return;
     }
     char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
@@ -229,14 +213,14 @@ static void add_object(struct text *t, const struct stream *s) {
     static const char *const beside[] = {"time", "level", "event", NULL};
     const char *key, *level = json_text_of(s->json, "level");
     json_t *value;
-    add_escaped(t, s->time);
+    text_add_escaped(t, s->time);
     text_add(t, "  %s  ", s->from);
-    if (strcmp(level, "info")) add_escaped(t, level), text_add(t, " ");
-    add_escaped(t, json_text_of(s->json, "event"));
+    if (strcmp(level, "info")) text_add_escaped(t, level), text_add(t, " ");
+    text_add_escaped(t, json_text_of(s->json, "event"));
     json_object_foreach(s->json, key, value) {
         if (option_word(beside, key) >= 0 || (s->place >= 0 && !strcmp(key, "worker"))) continue;
         text_add(t, "  ");
-        add_escaped(t, key);
+        text_add_escaped(t, key);
         text_add(t, "=");
         add_value(t, value);
     }
@@ -248,7 +232,7 @@ static tri_status print(const struct stream *s) {
         add_object(&t, s);
     } else {
         text_add(&t, "%s  ", s->from);
-        add_escaped(&t, s->line);
+        text_add_escaped(&t, s->line);
     }
     text_add(&t, "\n");
     return cli_print(&t);
@@ -284,11 +268,11 @@ static tri_status print_output(const struct merge *m, const struct stream *s, si
     struct text t = {0};
     if (m->own.grep && !memmem(s->line, n, m->own.grep, strlen(m->own.grep))) return TRI_OK;
     if (*time) {
-        add_escaped(&t, time);
+        text_add_escaped(&t, time);
         text_add(&t, "  ");
     }
     text_add(&t, "%s  output  ", s->from);
-    add_bytes(&t, s->line, n);
+    text_add_escaped_bytes(&t, s->line, n);
     text_add(&t, "\n");
     return cli_print(&t);
 }

@@ -10,24 +10,11 @@
 
 #define LATEST (INT64_C(1) << 60)
 
-/* How many bytes the character there has; 0: it is none. */
-static size_t character(const unsigned char *s, size_t most) {
-    if (*s < 0x80) return 1;
-    const size_t n = *s < 0xc2 ? 0 : *s < 0xe0 ? 2 : *s < 0xf0 ? 3 : *s < 0xf5 ? 4 : 0;
-    if (!n || n > most) return 0;
-    const unsigned code = (*s & (0x7fu >> n)) << 6 | (s[1] & 0x3f);
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if (n == 3 && (code < 0x20 || (code >= 0x360 && code < 0x380))) return 0; /* and surrogates */
-    return n == 4 && (code < 0x10 || code >= 0x110) ? 0 : n;
-}
-
-void profile_mend_text(char *text, size_t bytes) {
-    for (size_t i = 0, n; i < bytes; i += n) {
-        n = character((unsigned char *)text + i, bytes - i);
-        if (n) continue;
-        text[i] = '?';
-        n = 1;
+/* Replaces bytes that are not UTF-8. */
+static void mend(char *text, size_t bytes) {
+    for (size_t i = 0, n; i < bytes; i += n ? n : 1) {
+        n = text_character(text + i, bytes - i);
+        if (!n) text[i] = '?';
     }
 }
 
@@ -132,7 +119,7 @@ static tri_status read_items(struct profile *p, struct profile_host *h, const ch
     if (access(path, F_OK)) return TRI_OK;
     tri_status status = base_read_file(path, &data, &bytes);
     if (status) return status;
-    profile_mend_text(data, bytes);
+    mend(data, bytes);
     const char *line = data, *end;
     for (; !status && (end = memchr(line, '\n', bytes - (size_t)(line - data))); line = end + 1)
         status = read_line(p, h, line, (size_t)(end - line), path, &capacity, line == data);
@@ -149,7 +136,7 @@ static json_t *read_object(struct profile *p, const char *folder, const char *na
     char *data;
     size_t bytes;
     if (!path || access(path, F_OK) || base_read_file(path, &data, &bytes)) return NULL;
-    profile_mend_text(data, bytes);
+    mend(data, bytes);
     json_t *j = json_loadb(data, bytes, 0, NULL);
     p->damaged += !json_is_object(j);
     free(data);

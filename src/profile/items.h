@@ -7,7 +7,5 @@
 
 /* Reads those of a host. They may be missing. */
 tri_status items_read(struct profile *p, int host, const char *folder);
-/* Replaces bytes that are not UTF-8, in place. */
-void profile_mend_text(char *text, size_t bytes);
 
 #endif

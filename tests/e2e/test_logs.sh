@@ -97,7 +97,7 @@ mkdir odd
     printf '\033[31m\377\n{"cut'
 } >odd/agent.log
 check 'what is no log' log odd
-check 'is escaped' sh -c "LC_ALL=C grep -q '^2  agent  a.x1b.2J.x9b  n=1\$' merged"
+check 'is escaped' sh -c "LC_ALL=C grep -q '^2  agent  a.x1b.2J.xc2.x9b  n=1\$' merged"
 check 'with bytes that are no text' sh -c "LC_ALL=C grep -q '^agent  .x1b.31m.xff\$' merged"
 check 'and what is being written waits' test "$(wc -l <merged)" -eq 2
 refused() { # pattern, arguments
