@@ -72,9 +72,10 @@ static tri_status take_model(const struct command *c, int argc, char **argv,
         base_format(hint, sizeof hint, c->surplus, argv[1]);
         return base_fail(TRI_USAGE, "%s takes no name: %s", c->name, hint);
     }
-    if (!c->takes_words && argc - 1 > words)
+    const int most = words + c->takes_one;
+    if ((!c->takes_words || c->takes_one) && argc - 1 > most)
         return base_fail(TRI_USAGE, "%s: one word too many: '%s'; usage: trireme %s %s", c->name,
-                         argv[words + 1], c->name, c->arguments);
+                         argv[most + 1], c->name, c->arguments);
     out->model = program ? program_invocation_short_name : words ? argv[1] : NULL;
     out->words = argv + 1 + words;
     out->n_words = argc - 1 - words;

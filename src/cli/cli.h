@@ -23,6 +23,7 @@ struct command {
     bool model_optional;           /* the command can do without MODEL, or finds it in a file */
     const char *surplus;           /* message if a word is given where none is taken; %s is it */
     const char *takes_words;       /* "PICTURE": at least one such word follows MODEL; or null */
+    bool takes_one;                /* such word, and no more */
     unsigned use;                  /* selects rows of options_rows; 0: none */
     const struct cli_action *actions; /* ended by one without a name; or null */
     const struct option_row *rows; /* the command's own options, or null */

@@ -375,10 +375,7 @@ static int run(const struct command *c, int argc, char **argv) {
     struct merge m = {.own.worker = 0};
     if (cli_read(c, argc, argv, &m.own, &a)) return cli_fail();
     tri_status status = TRI_OK;
-    if (a.n_words > 1)
-        status = base_fail(TRI_USAGE, "log: one word too many: '%s'; usage: trireme log %s",
-                           a.words[1], c->arguments);
-    else if (m.own.level && level_of(m.own.level) < 0)
+    if (m.own.level && level_of(m.own.level) < 0)
         status = base_fail(TRI_USAGE, "--level is \"%s\"; it can be info, warning or error",
                            m.own.level);
     if (!status) status = add_all(&m, a.words[0]);
@@ -419,6 +416,7 @@ const struct command command_log = {
     .arguments = "DIR [options]",
     .help = "print the logs and the output of a run's agents and workers in the order of time",
     .takes_words = "DIR",
+    .takes_one = true,
     .rows = rows,
     .run = run,
 };

@@ -172,10 +172,7 @@ static int run(const struct command *c, int argc, char **argv) {
     char recorded[64];
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = TRI_OK;
-    if (a.n_words > 1)
-        status = base_fail(TRI_USAGE, "profile: one word too many: '%s'; usage: trireme profile %s",
-                           a.words[1], c->arguments);
-    else if (own.name && own.steps)
+    if (own.name && own.steps)
         status = base_fail(TRI_USAGE, "--steps records a new profile, --name is one that there is: "
                            "give one");
     else if (own.most && !own.steps)
@@ -203,6 +200,7 @@ const struct command command_profile = {
     .arguments = "DIR [--steps N]",
     .help = "record steps of a run of workers; make trace.json and tables of a profile",
     .takes_words = "DIR",
+    .takes_one = true,
     .rows = rows,
     .run = run,
 };

@@ -43,12 +43,9 @@ static int run(const struct command *c, int argc, char **argv) {
     struct report r;
     struct text out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
-    tri_status status = a.n_words == 1
-                            ? TRI_OK
-                            : base_fail(TRI_USAGE, "report: one word too many: '%s'; usage: "
-                                        "trireme report %s", a.words[1], c->arguments);
-    if (!status && own.against) status = compare(&own, a.words[0], &out);
-    if (!status && !own.against) status = figures_read(a.words[0], &f);
+    tri_status status = TRI_OK;
+    if (own.against) status = compare(&own, a.words[0], &out);
+    else status = figures_read(a.words[0], &f);
     if (!status && !own.against) status = read_profile(&own, a.words[0], &p, &f);
     if (!status && !own.against) {
         report_make(&f, &r);
@@ -81,6 +78,7 @@ const struct command command_report = {
     .arguments = "DIR [options]",
     .help = "say where a run's time goes, what is wrong with it, and what to do",
     .takes_words = "DIR",
+    .takes_one = true,
     .rows = rows,
     .more = more,
     .run = run,
