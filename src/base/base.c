@@ -166,6 +166,11 @@ bool base_grow(void **array, size_t used, size_t *capacity, size_t element) {
     return true;
 }
 
+int base_by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 static bool text_room(struct text *t, size_t more) {
     if (t->failed) return false;
     if (t->size + more + 1 <= t->capacity) return true;
@@ -427,10 +432,12 @@ size_t base_spec_bytes(const tri_spec *spec) {
     return (size_t)tri_shape_count(&spec->shape) * tri_type_size(spec->type);
 }
 
-int64_t base_now(void) {
+static int64_t read_clock(clockid_t clock) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+int64_t base_now(void) { return read_clock(CLOCK_MONOTONIC); }
+int64_t base_realtime(void) { return read_clock(CLOCK_REALTIME); }
 double base_seconds(void) { return 1e-9 * (double)base_now(); }

@@ -69,6 +69,9 @@ char *arena_escaped(struct arena *a, const char *text);
     base_grow((void **)&(array), (size_t)(n), &(capacity), sizeof *(array))
 bool base_grow(void **array, size_t used, size_t *capacity, size_t element);
 
+/* For qsort: doubles, the smallest first. */
+int base_by_size(const void *a, const void *b);
+
 /* A 64-bit hash that never changes: keys of random numbers depend on it. */
 uint64_t base_hash(const void *data, size_t bytes, uint64_t seed);
 uint64_t base_hash_text(const char *text);
@@ -104,5 +107,6 @@ size_t base_spec_bytes(const tri_spec *spec);
 
 int64_t base_now(void);    /* nanoseconds, CLOCK_MONOTONIC */
 double base_seconds(void); /* the same in seconds */
+int64_t base_realtime(void); /* nanoseconds since 1970 */
 
 #endif

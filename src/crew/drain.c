@@ -81,12 +81,6 @@ static bool put(struct drain *d, int i, struct iovec *part, int n) {
     return false;
 }
 
-static int64_t time_of(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static bool is_open(struct drain *d, int i) {
     const struct drain_from *from = &d->plan.from[i];
     struct file *f = &d->file[i];
@@ -103,7 +97,7 @@ static bool is_open(struct drain *d, int i) {
         .pid = from->pid, .tid = from->tid, .place = (uint16_t)from->place,
         .thread = (uint16_t)from->thread, .what = (uint16_t)from->what,
         .threads = (uint16_t)d->plan.threads, .first = d->plan.first, .last = d->plan.last,
-        .realtime = time_of(CLOCK_REALTIME) - time_of(CLOCK_MONOTONIC)};
+        .realtime = base_realtime() - base_now()};
     return put(d, i, &(struct iovec){&h, sizeof h}, 1);
 }
 

@@ -58,10 +58,8 @@ void log_time(int64_t time, char text[LOG_TIME]) {
 }
 
 static void add_time(struct text *t) {
-    struct timespec now;
     char text[LOG_TIME];
-    clock_gettime(CLOCK_REALTIME, &now);
-    log_time(now.tv_sec * 1000000000 + now.tv_nsec, text);
+    log_time(base_realtime(), text);
     text_add(t, "{\"time\":\"%s\"", text);
 }
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/host.h"
@@ -24,11 +23,7 @@ struct run_file {
     bool told; /* that it cannot be written */
 };
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static double now(void) { return 1e-9 * (double)base_realtime(); }
 
 static json_t *list(const json_t *object, const char *key) {
     json_t *a = json_object_get(object, key);

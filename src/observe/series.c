@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define MOST_RECORD 1024 /* bytes */
@@ -292,12 +291,6 @@ static tri_status fail(struct series_writer *w) {
     return status;
 }
 
-static int64_t since_1970(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* Makes a file with the page of w->layout. */
 static tri_status begin_new(struct series_writer *w, char part[PART_PATH]) {
     *part = 0;
@@ -325,7 +318,7 @@ tri_status series_create(struct series_writer *w, const char *path, int64_t bega
     tri_status status = open_writer(w, path, places);
     if (status) return status;
     lay_out(&w->layout, places, column, n);
-    w->layout.began = since_1970() - (base_now() - began);
+    w->layout.began = base_realtime() - (base_now() - began);
     w->offset = -began;
     return end_new(w, part, begin_new(w, part));
 }
@@ -453,7 +446,7 @@ static tri_status append(struct series_writer *w, const struct series *s) {
 static tri_status go_on(struct series_writer *w, struct series *s,
                         const struct series_column *column, int n) {
     const int64_t last = s->n ? s->index[s->n - 1].time : 0;
-    const int64_t now = since_1970() - s->layout.began;
+    const int64_t now = base_realtime() - s->layout.began;
     int64_t each = 1;
     lay_out(&w->layout, w->places > s->layout.places ? w->places : s->layout.places, column, n);
     while (s->n / each >= w->layout.capacity) each *= 2;

@@ -174,17 +174,12 @@ static bool add_worker(const struct figures_parts *p, int place, int recent) {
     return w.name;
 }
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of those that are not 0; with an even count, the lower one: so of two, one can be slow. */
 static double median(double *x, size_t n) {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++)
         if (x[i] > 0) x[kept++] = x[i];
-    qsort(x, kept, sizeof *x, by_size);
+    qsort(x, kept, sizeof *x, base_by_size);
     return kept ? x[(kept - 1) / 2] : 0;
 }
 

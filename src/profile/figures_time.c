@@ -21,18 +21,13 @@ static void find_steps(struct figures *f) {
     }
 }
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median step of frames from `first` up to but not `end`; 0: there are less than `least`. */
 static double median_step(const struct figures *f, size_t first, size_t end, size_t least) {
     double *took = malloc((end - first + 1) * sizeof *took);
     size_t n = 0;
     for (size_t i = first; took && i < end; i++)
         if (f->frame[i].took > 0) took[n++] = f->frame[i].took;
-    if (took) qsort(took, n, sizeof *took, by_size);
+    if (took) qsort(took, n, sizeof *took, base_by_size);
     const double median = took && n >= least ? took[n / 2] : 0;
     free(took);
     return median;

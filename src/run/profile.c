@@ -46,13 +46,8 @@ void pace_measure(tri_run *run, size_t steps, double seconds, bool profile, stru
         if (!one_step(run, p)) break;
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double pace_quantile(double *value, size_t n, double q) {
-    qsort(value, n, sizeof *value, by_size);
+    qsort(value, n, sizeof *value, base_by_size);
     double at = q * (double)(n - 1);
     size_t low = (size_t)at, high = low + 1 < n ? low + 1 : low;
     double part = at - (double)low;
