@@ -26,8 +26,7 @@ static tri_status read_file(struct lines *l, const char *path, const char *key, 
         const double now = l->value[LINES_SECONDS];
         if (now < shown) before += shown;
         if (!isnan(now)) shown = now;
-        if (k >= l->n || strcmp(l->name[k], key))
-            for (k = 0; k < l->n && strcmp(l->name[k], key);) k++;
+        k = lines_find(l, key, k);
         const double y = k < l->n ? l->value[k] : NAN;
         if (!add_point(both[l->evaluation], by_time ? before + now : l->value[LINES_STEP], y))
             status = base_no_memory("a curve");

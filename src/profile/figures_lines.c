@@ -55,12 +55,6 @@ struct reading {
 
 #define FRAMES_MOST 16384
 
-static size_t find_field(const struct lines *l, size_t at, const char *name) {
-    if (at < l->n && !strcmp(l->name[at], name)) return at;
-    for (at = 0; at < l->n && strcmp(l->name[at], name);) at++;
-    return at;
-}
-
 /* How many steps the line is about. */
 static double steps_of(const struct lines *l) {
     const double steps = l->value[LINES_STEPS];
@@ -71,8 +65,8 @@ static void read_line(struct reading *r) {
     struct figures *f = r->f;
     const struct lines *l = &r->lines;
     const double step = l->value[LINES_STEP];
-    r->loss = find_field(l, r->loss, "loss");
-    r->skipped = find_field(l, r->skipped, "skipped");
+    r->loss = lines_find(l, "loss", r->loss);
+    r->skipped = lines_find(l, "skipped", r->skipped);
     f->lines++;
     if (step > (double)f->last) f->last = (int64_t)step;
     if (r->loss < l->n && (l->seen[r->loss] & LINES_TRAINED) && isnan(l->value[r->loss]) &&

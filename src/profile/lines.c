@@ -26,6 +26,12 @@ static bool is_field(const struct lines *l, size_t i, const char *name, size_t l
     return i < l->n && !strncmp(l->name[i], name, length) && !l->name[i][length];
 }
 
+size_t lines_find(const struct lines *l, const char *name, size_t guess) {
+    if (guess < l->n && !strcmp(l->name[guess], name)) return guess;
+    for (guess = 0; guess < l->n && strcmp(l->name[guess], name);) guess++;
+    return guess;
+}
+
 /* Its place; -1: there are too many. k: where it stands in the line, as in the line before. */
 static int find_field(struct lines *l, bool evaluation, int k, const char *name, size_t length) {
     int *guess = &l->guess[evaluation][k & 63];

@@ -44,6 +44,8 @@ bool lines_next(struct lines *l);
 /* Reads one line, which a zero byte ends; false if it is damaged. */
 bool lines_scan(struct lines *l, const char *line);
 void lines_free(struct lines *l);
+/* Where a field of that name is; n: there is none yet. guess: where it was in an earlier line. */
+size_t lines_find(const struct lines *l, const char *name, size_t guess);
 
 /* Whether what failed last is a run.json or a series of a later version. */
 bool run_is_later(void);

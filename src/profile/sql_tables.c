@@ -162,7 +162,7 @@ static tri_status put_last(struct sql_table *t, struct lines *l, const char *pat
     tri_status status = lines_open(l, path);
     size_t k = 0;
     while (!status && lines_next(l)) {
-        for (k = k < l->n ? k : 0; k < l->n && strcmp(l->name[k], "loss");) k++;
+        k = lines_find(l, "loss", k);
         step = l->value[LINES_STEP];
         seconds = l->value[LINES_SECONDS];
         if (k < l->n && !l->evaluation) loss = l->value[k];
