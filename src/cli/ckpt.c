@@ -271,8 +271,7 @@ struct own {
 };
 
 static const struct option_row rows[] = {
-    {"--ckpt-key", "FILE", "file with the key of sealed checkpoints", option_text,
-     offsetof(struct own, key), USE_ALL, .group = GROUP_NONE},
+    {"--ckpt-key", "FILE", "file with the key of sealed checkpoints", OWN(option_text, key)},
     {0},
 };
 

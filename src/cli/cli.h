@@ -14,6 +14,9 @@ struct cli_action {
     tri_status (*run)(char **word, void *of, struct text *out);
 };
 
+/* The end of a row of a command's own options, which are in its `struct own`. */
+#define OWN(set, field) set, offsetof(struct own, field), USE_ALL, .group = GROUP_NONE
+
 struct command {
     const char *name;              /* "train" */
     const char *arguments;         /* "MODEL [options]" */

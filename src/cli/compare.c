@@ -263,7 +263,7 @@ static const struct option_row rows[] = {
     {"--tolerance", "X",
      "of plans that give other bits: the largest difference, relative to a tensor's largest value "
      "(default: 1e-4); of directories: likewise (default: bits are compared)",
-     option_positive, offsetof(struct own, tolerance), USE_ALL, .group = GROUP_NONE},
+     OWN(option_positive, tolerance)},
     {0},
 };
 

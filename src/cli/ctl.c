@@ -426,7 +426,7 @@ struct own {
 
 static const struct option_row rows[] = {
     {"--timeout", "S", "fail if the request is not done after S seconds (default: 30)",
-     option_seconds, offsetof(struct own, timeout), USE_ALL, .group = GROUP_NONE},
+     OWN(option_seconds, timeout)},
     {0},
 };
 

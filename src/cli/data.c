@@ -170,18 +170,17 @@ static tri_status bench(tri_data *d, double seconds) {
 /* ---- the command ---- */
 
 static const struct option_row rows[] = {
-    {"--check", NULL, "decode every sample completely and list the bad ones", option_given,
-     offsetof(struct own, check), USE_ALL, .group = GROUP_NONE},
-    {"--threads", "T", "threads that --check uses (default: one per core)", option_count,
-     offsetof(struct own, threads), USE_ALL, .group = GROUP_NONE},
+    {"--check", NULL, "decode every sample completely and list the bad ones",
+     OWN(option_given, check)},
+    {"--threads", "T", "threads that --check uses (default: one per core)",
+     OWN(option_count, threads)},
     {"--bench", NULL,
      "measure, on one thread, how fast samples are read, and how fast they are decoded completely",
-     option_given, offsetof(struct own, bench), USE_ALL, .group = GROUP_NONE},
-    {"--seconds", "S", "least time of each measurement (default: 3)", option_seconds,
-     offsetof(struct own, seconds), USE_ALL, .group = GROUP_NONE},
+     OWN(option_given, bench)},
+    {"--seconds", "S", "least time of each measurement (default: 3)", OWN(option_seconds, seconds)},
     {"--tokenizer", "KIND",
      "how text becomes tokens: bytes, bert:FILE, bert-cased:FILE or gpt2:DIR (default: bytes)",
-     option_text, offsetof(struct own, tokenizer), USE_ALL, .group = GROUP_NONE},
+     OWN(option_text, tokenizer)},
     {0},
 };
 

@@ -35,7 +35,7 @@ static void more(struct text *out) {
 static const struct option_row rows[] = {
     {"--after", "PASS",
      "print the network after this pass (default: the first pass, the network as written)",
-     option_text, offsetof(struct own, after), USE_ALL, .group = GROUP_NONE},
+     OWN(option_text, after)},
     {0},
 };
 

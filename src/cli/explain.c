@@ -224,20 +224,18 @@ static int run(const struct command *c, int argc, char **argv) {
 static const struct option_row rows[] = {
     {"--devices", "N",
      "for so many devices, which are replicas of the mesh: what moves over all of them",
-     option_count, offsetof(struct own, devices), USE_ALL, .group = GROUP_NONE},
-    {"--bucket", "SIZE", "as for training: buckets of at least this size", option_size,
-     offsetof(struct own, bucket), USE_ALL, .group = GROUP_NONE},
+     OWN(option_count, devices)},
+    {"--bucket", "SIZE", "as for training: buckets of at least this size",
+     OWN(option_size, bucket)},
     {"--measure", NULL, "of a pipeline: run some steps on random samples, a thread per track, and "
      "say how long tracks wait with the times that legs and their sums of gradients take here",
-     option_given, offsetof(struct own, measure), USE_ALL, .group = GROUP_NONE},
-    {"--full", NULL, "list all operators, moves, seats and buckets", option_given,
-     offsetof(struct own, full), USE_ALL, .group = GROUP_NONE},
+     OWN(option_given, measure)},
+    {"--full", NULL, "list all operators, moves, seats and buckets", OWN(option_given, full)},
     {"--match", "PATTERN", "list the operators and moves of scopes or operators that match, as in "
-     "--strategy", option_text, offsetof(struct own, match), USE_ALL, .group = GROUP_NONE},
-    {"--json", NULL, "print a JSON object", option_given, offsetof(struct own, json), USE_ALL,
-     .group = GROUP_NONE},
-    {"--factors", NULL, "list what each operator calls its factors, for --strategy", option_given,
-     offsetof(struct own, factors), USE_ALL, .group = GROUP_NONE},
+     "--strategy", OWN(option_text, match)},
+    {"--json", NULL, "print a JSON object", OWN(option_given, json)},
+    {"--factors", NULL, "list what each operator calls its factors, for --strategy",
+     OWN(option_given, factors)},
     {0},
 };
 

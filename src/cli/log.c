@@ -396,18 +396,14 @@ static const char *place(void *at, const char *value) {
 }
 
 static const struct option_row rows[] = {
-    {"--worker", "K", "only what concerns the worker at place K", place,
-     offsetof(struct own, worker), USE_ALL, .group = GROUP_NONE},
-    {"--level", "L", "only lines of this level or a higher one: info, warning, error", option_text,
-     offsetof(struct own, level), USE_ALL, .group = GROUP_NONE},
-    {"--event", "NAME", "only this event, as death, checkpoint or output", option_text,
-     offsetof(struct own, event), USE_ALL, .group = GROUP_NONE},
-    {"--grep", "TEXT", "only lines with this text", option_text, offsetof(struct own, grep),
-     USE_ALL, .group = GROUP_NONE},
+    {"--worker", "K", "only what concerns the worker at place K", OWN(place, worker)},
+    {"--level", "L", "only lines of this level or a higher one: info, warning, error",
+     OWN(option_text, level)},
+    {"--event", "NAME", "only this event, as death, checkpoint or output", OWN(option_text, event)},
+    {"--grep", "TEXT", "only lines with this text", OWN(option_text, grep)},
     {"--since", "STEP", "nothing before the first line about this step or a later one",
-     option_count, offsetof(struct own, since), USE_ALL, .group = GROUP_NONE},
-    {"--follow", NULL, "go on with new lines until the run ends", option_given,
-     offsetof(struct own, follow), USE_ALL, .group = GROUP_NONE},
+     OWN(option_count, since)},
+    {"--follow", NULL, "go on with new lines until the run ends", OWN(option_given, follow)},
     {0},
 };
 

@@ -264,21 +264,18 @@ static tri_status work(tri_data *d, const struct own *own) {
 
 static const struct option_row rows[] = {
     {"-o", "PATTERN", "names of the archives, with %06d for their number: "
-                      "out-%06d.tar", option_text,
-     offsetof(struct own, out), USE_ALL, .group = GROUP_NONE},
-    {"--samples", "N", "pictures per archive, instead of --size", option_count,
-     offsetof(struct own, samples), USE_ALL, .group = GROUP_NONE},
-    {"--size", "SIZE", "largest size of an archive: 100M, 1G (default: 256M)", option_size,
-     offsetof(struct own, size), USE_ALL, .group = GROUP_NONE},
+                      "out-%06d.tar", OWN(option_text, out)},
+    {"--samples", "N", "pictures per archive, instead of --size", OWN(option_count, samples)},
+    {"--size", "SIZE", "largest size of an archive: 100M, 1G (default: 256M)",
+     OWN(option_size, size)},
     {"--shuffle", "on|off", "shuffle the pictures; off keeps the order of folders (default: on)",
-     option_off, offsetof(struct own, no_shuffle), USE_ALL, .group = GROUP_NONE},
-    {"--seed", "N", "seed of the order (default: 0)", option_seed, offsetof(struct own, seed),
-     USE_ALL, .group = GROUP_NONE},
-    {"--threads", "T", "archives made at the same time (default: one per core)", option_count,
-     offsetof(struct own, threads), USE_ALL, .group = GROUP_NONE},
+     OWN(option_off, no_shuffle)},
+    {"--seed", "N", "seed of the order (default: 0)", OWN(option_seed, seed)},
+    {"--threads", "T", "archives made at the same time (default: one per core)",
+     OWN(option_count, threads)},
     {"--max-bad", "N",
      "leave out at most N files that are not pictures or cannot be read (default: 10)",
-     option_count, offsetof(struct own, max_bad), USE_ALL, .group = GROUP_NONE},
+     OWN(option_count, max_bad)},
     {0},
 };
 

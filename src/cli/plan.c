@@ -148,8 +148,8 @@ static const struct cli_action actions[] = {
 };
 
 static const struct option_row rows[] = {
-    {"--model", "MODEL", "the network of plans that name none: FILE.tri, FILE.so", option_text,
-     offsetof(struct own, model), USE_ALL, .group = GROUP_NONE},
+    {"--model", "MODEL", "the network of plans that name none: FILE.tri, FILE.so",
+     OWN(option_text, model)},
     {0},
 };
 

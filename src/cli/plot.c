@@ -123,14 +123,10 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static const struct option_row rows[] = {
-    {"--key", "NAME", "what to show: loss (default), another result, or lr", option_text,
-     offsetof(struct own, key), USE_ALL, .group = GROUP_NONE},
-    {"--by", "AXIS", "over steps (default) or time, in seconds", option_text,
-     offsetof(struct own, by), USE_ALL, .group = GROUP_NONE},
-    {"--log", NULL, "with a logarithmic scale", option_given, offsetof(struct own, log), USE_ALL,
-     .group = GROUP_NONE},
-    {"--svg", "FILE", "write a picture to FILE instead", option_text, offsetof(struct own, svg),
-     USE_ALL, .group = GROUP_NONE},
+    {"--key", "NAME", "what to show: loss (default), another result, or lr", OWN(option_text, key)},
+    {"--by", "AXIS", "over steps (default) or time, in seconds", OWN(option_text, by)},
+    {"--log", NULL, "with a logarithmic scale", OWN(option_given, log)},
+    {"--svg", "FILE", "write a picture to FILE instead", OWN(option_text, svg)},
     {0},
 };
 

@@ -186,12 +186,10 @@ static int run(const struct command *c, int argc, char **argv) {
 
 static const struct option_row rows[] = {
     {"--steps", "N", "record the next N steps of the run, which goes on; without it, the latest "
-     "profile of DIR is read",
-     option_count, offsetof(struct own, steps), USE_ALL, .group = GROUP_NONE},
-    {"--profile-most", "BYTES", "the most that the profile may take (default: 1G)", option_size,
-     offsetof(struct own, most), USE_ALL, .group = GROUP_NONE},
-    {"--name", "N", "the profile DIR/profile/N instead of the latest", option_text,
-     offsetof(struct own, name), USE_ALL, .group = GROUP_NONE},
+     "profile of DIR is read", OWN(option_count, steps)},
+    {"--profile-most", "BYTES", "the most that the profile may take (default: 1G)",
+     OWN(option_size, most)},
+    {"--name", "N", "the profile DIR/profile/N instead of the latest", OWN(option_text, name)},
     {0},
 };
 

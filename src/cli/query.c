@@ -237,14 +237,11 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static const struct option_row rows[] = {
-    {"--csv", NULL, "print lines of values with commas, the names of columns first", option_given,
-     offsetof(struct own, csv), USE_ALL, .group = GROUP_NONE},
-    {"--json", NULL, "print a JSON object a row", option_given, offsetof(struct own, json),
-     USE_ALL, .group = GROUP_NONE},
-    {"--tables", NULL, "list the tables and their columns", option_given,
-     offsetof(struct own, tables), USE_ALL, .group = GROUP_NONE},
-    {"--save", "F.db", "write all tables to a database of SQLite", option_text,
-     offsetof(struct own, save), USE_ALL, .group = GROUP_NONE},
+    {"--csv", NULL, "print lines of values with commas, the names of columns first",
+     OWN(option_given, csv)},
+    {"--json", NULL, "print a JSON object a row", OWN(option_given, json)},
+    {"--tables", NULL, "list the tables and their columns", OWN(option_given, tables)},
+    {"--save", "F.db", "write all tables to a database of SQLite", OWN(option_text, save)},
     {0},
 };
 

@@ -58,12 +58,11 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static const struct option_row rows[] = {
-    {"--profile", "N", "use DIR/profile/N (default: the one that begins last)", option_text,
-     offsetof(struct own, profile), USE_ALL, .group = GROUP_NONE},
+    {"--profile", "N", "use DIR/profile/N (default: the one that begins last)",
+     OWN(option_text, profile)},
     {"--against", "DIR", "instead, rank what makes the profile slower than the last one of this "
-     "directory", option_text, offsetof(struct own, against), USE_ALL, .group = GROUP_NONE},
-    {"--json", NULL, "print figures and findings as JSON", option_given, offsetof(struct own, json),
-     USE_ALL, .group = GROUP_NONE},
+     "directory", OWN(option_text, against)},
+    {"--json", NULL, "print figures and findings as JSON", OWN(option_given, json)},
     {0},
 };
 

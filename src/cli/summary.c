@@ -24,7 +24,7 @@ static int run(const struct command *c, int argc, char **argv) {
 
 static const struct option_row rows[] = {
     {"--depth", "N", "join layers whose names agree in the first N words (default: no limit)",
-     option_count, offsetof(struct own, depth), USE_ALL, .group = GROUP_NONE},
+     OWN(option_count, depth)},
     {0},
 };
 

@@ -172,8 +172,8 @@ struct own {
 };
 
 static const struct option_row rows[] = {
-    {"--once", NULL, "print one page, as top does if stdout is not a terminal", option_given,
-     offsetof(struct own, once), USE_ALL, .group = GROUP_NONE},
+    {"--once", NULL, "print one page, as top does if stdout is not a terminal",
+     OWN(option_given, once)},
     {0},
 };
 
