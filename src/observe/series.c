@@ -146,16 +146,14 @@ static bool read_at(int fd, void *to, size_t bytes, int64_t at) {
     return true;
 }
 
-static bool read_frame(const struct series *s, int64_t number, char *to) {
+/* Into s->frame and s->bytes. */
+static bool read_frame(struct series *s, int64_t number) {
     const struct series_layout *l = &s->layout;
-    const size_t at = offsetof(struct series_frame, check);
-    uint32_t check;
-    if (!read_at(s->fd, to, l->frame, SERIES_PAGE + number * (int64_t)l->frame)) return false;
-    memcpy(&check, to + at, sizeof check);
-    if (check != frame_check(l, to)) return false;
-    struct series_frame f;
-    memcpy(&f, to, sizeof f);
-    return f.step >= 0 && f.time >= 0 && f.time < LATEST && f.covers >= 0 && f.covers <= LONGEST;
+    struct series_frame *f = &s->frame;
+    if (!read_at(s->fd, s->bytes, l->frame, SERIES_PAGE + number * (int64_t)l->frame)) return false;
+    memcpy(f, s->bytes, sizeof *f);
+    return f->check == frame_check(l, s->bytes) && f->step >= 0 && f->time >= 0 &&
+           f->time < LATEST && f->covers >= 0 && f->covers <= LONGEST;
 }
 
 static tri_status read_index(struct series *s, int64_t bytes) {
@@ -165,12 +163,10 @@ static tri_status read_index(struct series *s, int64_t bytes) {
     s->index = calloc((size_t)n + 1, sizeof *s->index);
     s->bytes = calloc(1, l->frame);
     if (!s->index || !s->bytes) return base_no_memory("the times of workers");
-    for (int64_t i = 0; i < n; i++) {
-        struct series_frame f;
-        if (!read_frame(s, i, s->bytes)) continue;
-        memcpy(&f, s->bytes, sizeof f);
-        s->index[s->n++] = (struct series_index){f.step, f.time, f.steps, (uint32_t)i};
-    }
+    for (int64_t i = 0; i < n; i++)
+        if (read_frame(s, i))
+            s->index[s->n++] = (struct series_index){s->frame.step, s->frame.time, s->frame.steps,
+                                                     (uint32_t)i};
     s->damaged = n - s->n;
     return TRI_OK;
 }
@@ -207,9 +203,7 @@ int series_column(const struct series *s, const char *name) {
 }
 
 bool series_read(struct series *s, int64_t i) {
-    if (i < 0 || i >= s->n || !read_frame(s, s->index[i].at, s->bytes)) return false;
-    memcpy(&s->frame, s->bytes, sizeof s->frame);
-    return true;
+    return i >= 0 && i < s->n && read_frame(s, s->index[i].at);
 }
 
 double series_value(const struct series *s, int place, int column) {
