@@ -31,19 +31,15 @@ static tri_status allocate(struct times *s) {
 static tri_status open_file(struct times *s, const char *directory, int64_t began,
                             const char *const *kind) {
     struct series_column column[SERIES_COLUMNS];
-    struct text path = {0};
+    char path[4096];
     for (int i = 0; i < s->kinds; i++) {
         column[i] = (struct series_column){.kind = SERIES_SHARE};
         base_format(column[i].name, SERIES_NAME, "%s", kind[i]);
     }
     for (int i = 0; i < TIMES_COLUMNS; i++) column[s->kinds + i] = times_columns[i];
-    text_add(&path, "%s/workers.series", directory);
-    tri_status status = path.failed ? base_no_memory("workers.series") : TRI_OK;
-    if (!status)
-        status = (s->step ? series_continue : series_create)(&s->series, path.data, began,
-                                                             s->places, column, s->n);
-    text_free(&path);
-    return status;
+    base_format(path, sizeof path, "%s/workers.series", directory);
+    return (s->step ? series_continue : series_create)(&s->series, path, began, s->places, column,
+                                                       s->n);
 }
 
 tri_status times_open(struct times *s, const char *directory, int64_t done, int64_t began,

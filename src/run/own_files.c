@@ -35,33 +35,28 @@ static void read_command(char text[COMMAND_MOST], char *word[WORDS_MOST + 1]) {
 }
 
 static tri_status open_log(struct record *r, const char *directory) {
-    struct text path = {0};
-    text_add(&path, "%s/run.log", directory);
-    tri_status status = path.failed ? base_no_memory("run.log")
-                                    : log_open(&r->own.log, path.data, LOG_BUDGET);
-    text_free(&path);
-    return status;
+    char path[4096];
+    base_format(path, sizeof path, "%s/run.log", directory);
+    return log_open(&r->own.log, path, LOG_BUDGET);
 }
 
 static tri_status open_run(tri_run *run, const char *directory, bool goes_on) {
-    char *text = malloc(COMMAND_MOST);
+    char path[4096], *text = malloc(COMMAND_MOST);
     char *word[WORDS_MOST + 1];
     const struct plan_line *model = plan_find(&run->own_plan, PLAN_MODEL);
     struct own_files *own = &run->record->own;
-    struct text path = {0}, about = {0};
+    struct text about = {0};
     if (!text) return base_no_memory("run.json");
     read_command(text, word);
     const struct run_start start = {.title = model ? model->value : word[0], .command = word,
                                     .workers = 1, .threads = run_threads(run),
                                     .cores = host_cores()};
-    text_add(&path, "%s/run.json", directory);
+    base_format(path, sizeof path, "%s/run.json", directory);
     run_describe(run, SIZE_MAX, &about);
-    tri_status status = path.failed || about.failed
-                            ? base_no_memory("run.json")
-                            : run_file_begin(path.data, &start, goes_on, &own->run);
+    tri_status status = about.failed ? base_no_memory("run.json")
+                                     : run_file_begin(path, &start, goes_on, &own->run);
     own->first = run->done + 1;
     if (!status) run_file_describe(own->run, about.data);
-    text_free(&path);
     text_free(&about);
     free(text);
     return status;
