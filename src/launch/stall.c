@@ -3,7 +3,6 @@
  * its activity and a heartbeat. If the heartbeat stays the same for longer than the activity's
  * time limit, the worker is reported and killed. */
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/host.h"

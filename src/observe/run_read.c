@@ -2,7 +2,6 @@
  * Reads run.json, which may be damaged, or of another version. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "observe/json.h"
 #include "observe/run_file.h"
