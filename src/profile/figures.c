@@ -306,14 +306,23 @@ static tri_status read_series(struct figures *f, int host, const char *path) {
 
 /* ---- folders ---- */
 
+static bool has_run(const char *folder) {
+    char path[4200];
+    base_format(path, sizeof path, "%s/run.json", folder);
+    return !access(path, F_OK);
+}
+
 static tri_status find_hosts(struct figures *f) {
     struct run_folders found;
     tri_status status = run_folders(f->directory, &found);
     f->host = calloc(found.n + 1, sizeof *f->host);
-    for (size_t i = 0; f->host && i < found.n; i++)
-        f->host[f->n_hosts++] = (struct figures_host){
-            .folder = arena_copy(&f->arena, found.of[i].path),
-            .name = arena_escaped(&f->arena, found.of[i].host)};
+    /* The first one's run.json is that of the run; DIR has none if it is of several hosts. */
+    for (int with = 1; with >= 0; with--)
+        for (size_t i = 0; f->host && i < found.n; i++)
+            if (has_run(found.of[i].path) == with)
+                f->host[f->n_hosts++] = (struct figures_host){
+                    .folder = arena_copy(&f->arena, found.of[i].path),
+                    .name = arena_escaped(&f->arena, found.of[i].host)};
     run_folders_free(&found);
     if (!status && (!f->host || f->arena.failed)) status = base_no_memory("the hosts of the run");
     if (!status && !f->n_hosts)
