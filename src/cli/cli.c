@@ -17,7 +17,7 @@
 #define COMMANDS(X) \
     X(train) X(run) X(join) X(eval) X(predict) X(data) X(pack) X(models) X(summary) X(dump) \
     X(explain) X(memory) X(bench) X(plan) X(compare) X(top) X(ps) X(report) X(profile) X(log) \
-    X(plot) X(query) X(ctl) X(ckpt) X(doctor) X(help) X(version)
+    X(plot) X(query) X(dashboard) X(ctl) X(ckpt) X(doctor) X(help) X(version)
 
 #define DECLARE(name) extern const struct command command_##name;
 #define ADDRESS(name) &command_##name,

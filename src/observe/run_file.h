@@ -109,6 +109,18 @@ struct run_read {
     struct arena arena;
 };
 
+enum run_state {
+    RUN_GOES_ON,
+    RUN_KILLED,
+    RUN_GOES_ON_OR_KILLED, /* on another machine, or nobody knows */
+    RUN_FINISHED,
+    RUN_STOPPED,
+    RUN_FAILED,
+    RUN_STATES
+};
+enum run_state run_file_state(const struct run_entry *last);
+const char *run_state_name(enum run_state s); /* "goes on" */
+
 /* Fails if the file is no run.json, or one of a later format. Fields that are missing or of another
  * type are as if they were not known. */
 tri_status run_file_read(const char *path, struct run_read *r);

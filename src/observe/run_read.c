@@ -2,7 +2,10 @@
  * Reads run.json, which may be damaged, or of another version. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/host.h"
 #include "observe/json.h"
 #include "observe/run_file.h"
 
@@ -112,6 +115,21 @@ tri_status run_file_read(const char *path, struct run_read *r) {
     status = run_file_parse(path, data, bytes, r);
     free(data);
     return status;
+}
+
+enum run_state run_file_state(const struct run_entry *e) {
+    char own[64] = "";
+    if (!isnan(e->end))
+        return e->exit == TRI_OK ? RUN_FINISHED : e->exit == TRI_STOPPED ? RUN_STOPPED : RUN_FAILED;
+    if (gethostname(own, sizeof own - 1) || strcmp(own, e->host) || e->process_start < 0)
+        return RUN_GOES_ON_OR_KILLED;
+    return host_process((int)e->pid) == e->process_start ? RUN_GOES_ON : RUN_KILLED;
+}
+
+const char *run_state_name(enum run_state s) {
+    static const char *const names[RUN_STATES] = {
+        "goes on", "was killed", "goes on, or was killed", "finished", "stopped", "failed"};
+    return names[s];
 }
 
 void run_file_free(struct run_read *r) {

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/columns.h"
 #include "base/host.h"
@@ -262,14 +261,6 @@ static void wrap(struct text *out, int margin, const struct text *words) {
     out->failed |= words->failed;
 }
 
-/* Of an entry without an end. */
-static const char *state_of(const struct run_entry *e) {
-    char own[64] = "";
-    if (gethostname(own, sizeof own - 1) || strcmp(own, e->host) || e->process_start < 0)
-        return "it goes on, or was killed";
-    return host_process((int)e->pid) == e->process_start ? "it goes on" : "it was killed";
-}
-
 static void add_state(const struct figures *f, struct text *out) {
     const struct run_read *r = f->run;
     const struct run_entry *last = r->n_entries ? &r->entry[r->n_entries - 1] : NULL;
@@ -279,7 +270,7 @@ static void add_state(const struct figures *f, struct text *out) {
     if (r->steps > 0) text_add(out, " of %s", NUMBER((double)r->steps));
     text_add(out, " step%s", f->last == 1 && r->steps <= 1 ? "" : "s");
     if (f->wall > 0) text_add(out, " in %s", TIME(f->wall));
-    if (last && isnan(last->end)) text_add(out, "; %s", state_of(last));
+    if (last && isnan(last->end)) text_add(out, "; it %s", run_state_name(run_file_state(last)));
     else if (last && last->exit > 0) text_add(out, "; it ended with exit code %d", last->exit);
     text_add(out, ".");
     if (f->spent[SPENT_UNKNOWN] > thresholds.unexplained)

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page/routes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "page/runs.h"
+#include "profile/curve.h"
+#include "profile/report.h"
+#include "profile/study.h"
+
+#define PIXELS 4096 /* columns of a curve, at most */
+
+/* ---- values of the query ---- */
+
+static double number(const struct http_request *r, const char *key, double otherwise) {
+    const char *text = http_value(r, key);
+    char *end;
+    const double value = text && *text ? base_number(text, &end) : NAN;
+    return isfinite(value) && !*end ? value : otherwise;
+}
+
+/* The run that is asked for; -1, with the answer, if there is none. */
+static int run_of(const struct http_request *r, struct http_answer *a) {
+    const double run = number(r, "run", -1);
+    if (run >= 0 && run < runs_count() && run == floor(run)) return (int)run;
+    a->code = 404;
+    text_add(&a->body, "there is no such run");
+    return -1;
+}
+
+static void fail(struct http_answer *a) {
+    a->code = 500;
+    text_add(&a->body, "%s", tri_message());
+}
+
+static void give(struct http_answer *a, json_t *answer) {
+    char *text = answer ? json_dumps(answer, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+    if (text) text_add_bytes(&a->body, text, strlen(text));
+    else a->body.failed = true;
+    free(text);
+    json_decref(answer);
+}
+
+/* ---- answers ---- */
+
+static void runs(const struct http_request *r, struct http_answer *a) {
+    json_t *list = json_array();
+    (void)r;
+    for (int i = 0; i < runs_count(); i++) json_array_append_new(list, runs_row(i));
+    json_t *answer = json_object();
+    json_object_set_new(answer, "version", json_integer(runs_version(-1)));
+    json_object_set_new(answer, "runs", list);
+    give(a, answer);
+}
+
+static void run_file(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a);
+    if (run < 0) return;
+    json_t *answer = json_object(), *file = runs_file(run);
+    json_object_set_new(answer, "row", runs_row(run));
+    json_object_set_new(answer, "file", file ? file : json_null());
+    give(a, answer);
+}
+
+static void report(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a);
+    struct figures f = {0};
+    struct profile p = {0};
+    struct report found;
+    if (run < 0) return;
+    tri_status status = figures_read(runs_path(run), &f);
+    const tri_status profiled = status ? status : profile_read(runs_path(run), NULL, &p);
+    if (!status && !profiled && !(status = study_make(&p))) f.profile = &p;
+    if (!status) {
+        report_make(&f, &found);
+        report_json(&found, &a->body);
+        report_free(&found);
+    }
+    if (status) fail(a);
+    figures_free(&f);
+    profile_free(&p);
+}
+
+/* Columns of a curve: [[x, least, most, mean], ...]; empty ones are left out. */
+static json_t *columns_of(const struct curve *c, double from, double to, int n) {
+    json_t *all = json_array();
+    struct curve_column *column = calloc((size_t)n, sizeof *column);
+    if (column) curve_columns(c, from, to, n, column);
+    for (int i = 0; column && i < n; i++) {
+        if (!column[i].n) continue;
+        const double x = n > 1 ? from + (to - from) * i / (n - 1) : from;
+        json_array_append_new(all, json_pack("[f,f,f,f]", x, column[i].least, column[i].most,
+                                             column[i].mean));
+    }
+    free(column);
+    return all;
+}
+
+static void add_names(const struct lines *l, json_t *to) {
+    json_t *trained = json_array(), *evaluated = json_array();
+    for (size_t i = LINES_FIXED; i < l->n; i++) {
+        if (l->seen[i] & LINES_TRAINED) json_array_append_new(trained, json_string(l->name[i]));
+        if (l->seen[i] & LINES_EVALUATED) json_array_append_new(evaluated, json_string(l->name[i]));
+    }
+    json_object_set_new(to, "trained", trained);
+    json_object_set_new(to, "evaluated", evaluated);
+}
+
+static void curve(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a), pixels = (int)fmin(number(r, "pixels", 600), PIXELS);
+    const char *key = http_value(r, "key"), *by = http_value(r, "by");
+    struct lines l = {0};
+    struct curve both[2] = {{0}};
+    double least = INFINITY, most = -INFINITY;
+    if (run < 0) return;
+    if (curve_read(runs_path(run), key ? key : "loss", by && !strcmp(by, "time"), &l, &both[0],
+                   &both[1])) {
+        fail(a);
+    } else {
+        json_t *answer = json_object();
+        for (int i = 0; i < 2; i++)
+            for (size_t k = 0; k < both[i].n; k++) {
+                least = fmin(least, both[i].point[k].x);
+                most = fmax(most, both[i].point[k].x);
+            }
+        const double from = number(r, "from", least), to = number(r, "to", most);
+        const bool any = from <= to;
+        json_object_set_new(answer, "begin", any ? json_real(least) : json_null());
+        json_object_set_new(answer, "end", any ? json_real(most) : json_null());
+        for (int i = 0; i < 2; i++)
+            json_object_set_new(answer, i ? "evaluations" : "training",
+                                any && pixels > 0 ? columns_of(&both[i], from, to, pixels)
+                                                  : json_array());
+        json_object_set_new(answer, "damaged", json_integer(l.damaged));
+        add_names(&l, answer);
+        give(a, answer);
+    }
+    curve_free(&both[0]);
+    curve_free(&both[1]);
+    lines_free(&l);
+}
+
+/* What a row of the list shows once it is on the screen: a small curve, goodput. */
+static void row(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a), pixels = (int)fmin(number(r, "pixels", 96), PIXELS);
+    struct figures f = {0};
+    struct lines l = {0};
+    struct curve both[2] = {{0}};
+    if (run < 0) return;
+    json_t *answer = json_object();
+    tri_status status = figures_read(runs_path(run), &f);
+    if (!status) status = curve_read(runs_path(run), "loss", false, &l, &both[0], &both[1]);
+    const size_t n = both[0].n;
+    if (!status && n && pixels > 0)
+        json_object_set_new(answer, "training",
+                            columns_of(&both[0], both[0].point[0].x, both[0].point[n - 1].x,
+                                       pixels));
+    else json_object_set_new(answer, "training", json_array());
+    json_object_set_new(answer, "goodput", !status && f.wall > 0 ? json_real(f.useful / f.wall)
+                                                                 : json_null());
+    give(a, answer);
+    curve_free(&both[0]);
+    curve_free(&both[1]);
+    lines_free(&l);
+    figures_free(&f);
+}
+
+static void events(const struct http_request *r, struct http_answer *a) {
+    a->type = "text/event-stream";
+    a->follows = true;
+    a->run = http_value(r, "run") ? run_of(r, a) : -1;
+}
+
+void routes_event(struct http_seen *seen, struct text *out) {
+    const int64_t version = runs_version(seen->run);
+    if (version == seen->version) return;
+    seen->version = version;
+    text_add(out, "data: {\"run\":%d,\"version\":%lld}\n\n", seen->run, (long long)version);
+}
+
+static const struct {
+    const char *path;
+    void (*answer)(const struct http_request *r, struct http_answer *a);
+} routes[] = {
+    {"/api/runs", runs},   {"/api/run", run_file},  {"/api/report", report},
+    {"/api/curve", curve}, {"/api/row", row},       {"/api/events", events},
+};
+
+void routes_answer(const struct http_request *r, struct http_answer *a) {
+    for (size_t i = 0; i < COUNT(routes); i++)
+        if (!strcmp(routes[i].path, r->path)) {
+            routes[i].answer(r, a);
+            return;
+        }
+    for (const struct page_file *f = page_files; f->path; f++)
+        if (!strcmp(f->path, r->path)) {
+            a->type = f->type;
+            a->fixed = f->data;
+            a->n_fixed = f->bytes;
+            return;
+        }
+    a->code = 404;
+}

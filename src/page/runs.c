@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page/runs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "observe/run_file.h"
+#include "profile/lines.h"
+
+#define TAIL 65536 /* bytes of metrics.jsonl in which the last lines are looked for */
+
+struct run {
+    char *path, *name; /* name: below the directory, escaped */
+    uint64_t stamp;    /* of its files */
+    int64_t version, shown; /* shown: the version of the row */
+    bool asked;
+    json_t *row;
+};
+
+static struct {
+    struct run *run;
+    size_t n, capacity;
+    int64_t version; /* of the list, and of any run */
+} all;
+
+/* ---- finding ---- */
+
+/* Files of a run; those of one over several hosts are in folders. */
+static const char *const files[] = {"run.json", "metrics.jsonl", "agent.json", "workers.series",
+                                    "agent.log", "run.log", "profile"};
+#define MARKS 3 /* of these, those that make a run */
+
+static bool is_run(int folder) {
+    struct stat is;
+    for (size_t i = 0; i < MARKS; i++)
+        if (!fstatat(folder, files[i], &is, AT_SYMLINK_NOFOLLOW) && S_ISREG(is.st_mode)) return true;
+    return false;
+}
+
+static uint64_t stamp_of(const char *path) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        glob_t found = {0};
+        if (run_files(path, files[i], &found)) continue;
+        for (size_t k = 0; k < found.gl_pathc; k++) {
+            struct stat is;
+            if (stat(found.gl_pathv[k], &is)) continue;
+            const int64_t what[] = {(int64_t)is.st_ino, is.st_size, is.st_mtim.tv_sec,
+                                    is.st_mtim.tv_nsec};
+            hash = base_hash(what, sizeof what, hash);
+        }
+        globfree(&found);
+    }
+    return hash;
+}
+
+static tri_status add_run(const char *path, const char *name) {
+    struct text shown = {0};
+    for (size_t i = 0; i < all.n; i++)
+        if (!strcmp(all.run[i].path, path)) return TRI_OK;
+    text_add_escaped(&shown, *name ? name : path);
+    struct run r = {.path = strdup(path), .name = shown.data, .shown = -1};
+    if (!r.path || shown.failed || !ARRAY_GROW(all.run, all.n, all.capacity)) {
+        free(r.path);
+        text_free(&shown);
+        return base_no_memory("the runs");
+    }
+    r.stamp = stamp_of(path);
+    all.run[all.n++] = r;
+    all.version++;
+    return TRI_OK;
+}
+
+/* folder: is closed. top: the bytes of the directory's own path. */
+static tri_status find_below(int folder, const char *path, size_t top, int depth) {
+    tri_status status = TRI_OK;
+    if (is_run(folder)) {
+        close(folder);
+        return add_run(path, path[top] ? path + top + 1 : "");
+    }
+    DIR *d = fdopendir(folder);
+    if (!d) {
+        close(folder);
+        return depth ? TRI_OK : base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+    }
+    for (struct dirent *e; depth < RUNS_DEPTH && !status && (e = readdir(d));) {
+        struct text below = {0};
+        if (*e->d_name == '.' || (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN)) continue;
+        const int inside = openat(dirfd(d), e->d_name,
+                                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (inside < 0) continue; /* it may be gone, or another user's */
+        text_add(&below, "%s/%s", path, e->d_name);
+        status = below.failed ? base_no_memory("the runs")
+                              : find_below(inside, below.data, top, depth + 1);
+        if (below.failed) close(inside);
+        text_free(&below);
+    }
+    closedir(d);
+    return status;
+}
+
+tri_status runs_find(const char *directory) {
+    const int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return base_fail(TRI_USAGE, "%s: %s", directory, strerror(errno));
+    return find_below(folder, directory, strlen(directory), 0);
+}
+
+void runs_free(void) {
+    for (size_t i = 0; i < all.n; i++) {
+        free(all.run[i].path);
+        free(all.run[i].name);
+        json_decref(all.run[i].row);
+    }
+    free(all.run);
+}
+
+int runs_count(void) { return (int)all.n; }
+
+static struct run *get(int run) {
+    return run >= 0 && (size_t)run < all.n ? &all.run[run] : NULL;
+}
+
+const char *runs_path(int run) {
+    const struct run *r = get(run);
+    return r ? r->path : NULL;
+}
+
+int64_t runs_version(int run) {
+    struct run *r = get(run);
+    if (r) r->asked = true;
+    for (size_t i = 0; run < 0 && i < all.n; i++) all.run[i].asked = true;
+    return r ? r->version : all.version;
+}
+
+void runs_look(void) {
+    for (size_t i = 0; i < all.n; i++) {
+        struct run *r = &all.run[i];
+        if (!r->asked) continue;
+        r->asked = false;
+        const uint64_t stamp = stamp_of(r->path);
+        if (stamp == r->stamp) continue;
+        r->stamp = stamp;
+        r->version++;
+        all.version++;
+    }
+}
+
+/* ---- a row ---- */
+
+static char *first_file(const char *path, const char *name) {
+    glob_t found = {0};
+    char *first = NULL;
+    if (!run_files(path, name, &found) && found.gl_pathc) first = strdup(found.gl_pathv[0]);
+    globfree(&found);
+    return first;
+}
+
+json_t *runs_file(int run) {
+    struct run_read r;
+    char *path = runs_path(run) ? first_file(runs_path(run), "run.json") : NULL;
+    json_t *root = NULL;
+    if (path && !run_file_read(path, &r)) {
+        root = json_incref(r.root);
+        run_file_free(&r);
+    }
+    free(path);
+    return root;
+}
+
+static void set_number(json_t *to, const char *key, double value) {
+    json_object_set_new(to, key, isfinite(value) ? json_real(value) : json_null());
+}
+
+/* The last lines of the results: what they have, and when they were written. */
+static void add_results(json_t *row, const char *path) {
+    struct lines l = {0};
+    struct stat is;
+    const int fd = base_open(path, O_RDONLY, &is);
+    char *data = fd >= 0 ? malloc(TAIL + 1) : NULL, *line;
+    const off_t from = fd >= 0 && is.st_size > TAIL ? is.st_size - TAIL : 0;
+    const ssize_t n = data ? pread(fd, data, TAIL, from) : -1;
+    json_t *results = json_object(), *evaluation = json_object();
+    if (fd >= 0) close(fd);
+    if (n > 0) {
+        data[n] = 0;
+        line = from ? strchr(data, '\n') : data - 1;
+        for (char *end; line && (end = strchr(line + 1, '\n')); line = end) {
+            *end = 0;
+            if (!lines_scan(&l, line + 1)) continue;
+            json_t *to = l.evaluation ? evaluation : results;
+            for (size_t i = LINES_FIXED; i < l.n; i++)
+                if (!isnan(l.value[i])) set_number(to, l.name[i], l.value[i]);
+            set_number(row, "step", l.value[LINES_STEP]);
+            set_number(row, "seconds", l.value[LINES_SECONDS]);
+            if (!l.evaluation) set_number(row, "lr", l.value[LINES_LR]);
+        }
+        set_number(row, "written", (double)is.st_mtim.tv_sec + 1e-9 * (double)is.st_mtim.tv_nsec);
+    }
+    json_object_set_new(row, "results", results);
+    json_object_set_new(row, "evaluation", evaluation);
+    lines_free(&l);
+    free(data);
+}
+
+static void add_file(json_t *row, const struct run_read *r) {
+    static const char *const copied[] = {"title", "workers", "threads", "lanes", "batch",
+                                         "steps", "parameters", "deaths", "stalls", "grain",
+                                         "placement", "options"};
+    const struct run_entry *first = r->n_entries ? &r->entry[0] : NULL,
+                           *last = r->n_entries ? &r->entry[r->n_entries - 1] : NULL;
+    for (size_t i = 0; i < COUNT(copied); i++) {
+        json_t *value = json_object_get(r->root, copied[i]);
+        if (value) json_object_set(row, copied[i], value);
+    }
+    if (!last) return;
+    double took = 0;
+    for (size_t i = 0; i < r->n_entries; i++)
+        if (r->entry[i].end > r->entry[i].begin) took += r->entry[i].end - r->entry[i].begin;
+    set_number(row, "began", first->begin);
+    set_number(row, "entered", last->begin);
+    set_number(row, "took", took); /* of what has ended */
+    json_object_set_new(row, "state", json_string(run_state_name(run_file_state(last))));
+    if (last->exit > 0) json_object_set_new(row, "exit", json_integer(last->exit));
+}
+
+static json_t *make_row(const struct run *run, int number) {
+    json_t *row = json_object();
+    char *file = first_file(run->path, "run.json"), *lines = first_file(run->path, "metrics.jsonl");
+    struct run_read r;
+    json_object_set_new(row, "run", json_integer(number));
+    json_object_set_new(row, "version", json_integer(run->version));
+    json_object_set_new(row, "name", json_string(run->name));
+    if (file && !run_file_read(file, &r)) {
+        add_file(row, &r);
+        run_file_free(&r);
+    } else if (file) {
+        json_object_set_new(row, "trouble", json_string(tri_message()));
+    }
+    if (lines) add_results(row, lines);
+    free(file);
+    free(lines);
+    return row;
+}
+
+json_t *runs_row(int run) {
+    struct run *r = get(run);
+    if (!r) return NULL;
+    const char *state = json_string_value(json_object_get(r->row, "state"));
+    const bool ends = state && !strcmp(state, run_state_name(RUN_GOES_ON)); /* or is killed */
+    if (r->shown != r->version || ends) {
+        json_decref(r->row);
+        r->row = make_row(r, run);
+        r->shown = r->version;
+    }
+    return json_incref(r->row);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The runs below a directory: those that have run.json, metrics.jsonl or agent.json, at most
+ * RUNS_DEPTH levels down. Symbolic links are not followed. A run keeps its number. */
+#ifndef PAGE_RUNS_H
+#define PAGE_RUNS_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+#define RUNS_DEPTH 8
+
+/* Looks for new ones. Fails if the directory cannot be read. */
+tri_status runs_find(const char *directory);
+void runs_free(void);
+int runs_count(void);
+/* The run's directory; null: there is no such run. */
+const char *runs_path(int run);
+/* Changes whenever a file of the run does; of -1, of any run or their number. */
+int64_t runs_version(int run);
+/* Looks whether files have changed, of the runs that were asked for since the last call. */
+void runs_look(void);
+
+/* What a row of the list shows; a new reference, or null without memory. */
+json_t *runs_row(int run);
+/* run.json as it is; null: there is none that can be read. */
+json_t *runs_file(int run);
+
+#endif

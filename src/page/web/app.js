@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of pages, the way from one to another, keys, theme. An address is #PAGE or #PAGE/RUN.
+import * as curves from "/curves.js";
+import {follow} from "/data.js";
+import {count, element, number} from "/draw.js";
+import * as runs from "/runs.js";
+
+// of: "run": it shows one. A page is a module with `load`, which asks the server, and `show`, which
+// returns the elements; what it keeps between two showings is in `state`.
+const pages = [
+    {name: "runs", title: "Runs", page: runs},
+    {name: "curves", title: "Curves", page: curves},
+];
+
+const $ = (id) => document.getElementById(id);
+let current = null, loading = false, again = false;
+
+/* ---- theme ---- */
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function theme() {
+    const chosen = localStorage.getItem("theme") ?? (dark.matches ? "dark" : "light");
+    document.documentElement.classList.toggle("dark", chosen === "dark");
+    return chosen;
+}
+
+function switchTheme() {
+    localStorage.setItem("theme", theme() === "dark" ? "light" : "dark");
+    theme();
+    render();
+}
+
+/* ---- where we are ---- */
+
+function place() {
+    const [path, query] = location.hash.slice(1).split("?");
+    const [name, run] = path.split("/");
+    return {page: pages.find((page) => page.name === name) ?? pages[0],
+            run: run ? Number(run) : null, query: new URLSearchParams(query)};
+}
+
+export function address(page, run, query) {
+    return `#${page}${run === null || run === undefined ? "" : `/${run}`}${query ? `?${query}` : ""}`;
+}
+
+/* ---- what is on the screen ---- */
+
+function head() {
+    const theme = element("button", {type: "button", onclick: switchTheme, "data-focus": "theme"},
+                          document.documentElement.classList.contains("dark") ? "Light" : "Dark");
+    const row = current.shown?.row, results = row?.results ?? {};
+    const parts = [element("a", {href: "#runs", class: row ? "dim" : "name"}, row ? "Runs" : "Trireme")];
+    if (row) {
+        parts.push(element("span", {class: "name"}, row.name));
+        parts.push(element("span", {class: row.state === "goes on" ? "good" : "dim"}, row.state ?? ""));
+        if (row.steps > 0)
+            parts.push(element("progress", {class: "hide", max: row.steps, value: row.step ?? 0,
+                                            "aria-label": "steps done"}));
+        parts.push(element("span", {class: "dim hide"},
+                           number(row.step, "metrics.jsonl:step", count), " steps"));
+        if (results.loss !== undefined)
+            parts.push(element("span", {class: "dim hide"}, "loss ",
+                               number(results.loss, "metrics.jsonl:loss", (y) => y.toPrecision(4))));
+    }
+    parts.push(element("span", {class: "space"}), element("span", {class: "warn", id: "lost"}), theme);
+    return parts;
+}
+
+function links() {
+    return pages.map(({name, title}, i) => element("a", {
+        href: address(name, pages[i].of ? current.run : null), "data-focus": `page ${name}`,
+        "aria-current": pages[i] === current.page ? "page" : null, title: `key ${i + 1}`}, title));
+}
+
+function put(parent, children) {
+    const focus = parent.contains(document.activeElement)
+        ? document.activeElement.dataset.focus : null;
+    const at = document.activeElement?.selectionStart;
+    parent.replaceChildren(...children);
+    if (!focus) return;
+    const found = parent.querySelector(`[data-focus="${CSS.escape(focus)}"]`);
+    found?.focus();
+    if (found && typeof at === "number") found.setSelectionRange?.(at, at);
+}
+
+export function render() {
+    theme();
+    put($("head"), head());
+    put($("pages"), links());
+    if (!current.data) return;
+    document.title = `${current.page.title}, Trireme`;
+    put($("page"), current.page.page.show(current.data, current));
+    current.page.page.drawn?.(current.data, current);
+}
+
+function fail(error) {
+    put($("page"), [element("p", {class: "lead"}, error.message === "Failed to fetch"
+        ? "The server does not answer. Start trireme dashboard again, and open the link that it prints."
+        : error.message)]);
+}
+
+// One request at a time; what changed meanwhile is asked for after it.
+async function load() {
+    if (loading) {
+        again = true;
+        return;
+    }
+    loading = true;
+    do {
+        again = false;
+        const asked = current;
+        try {
+            const data = await asked.page.page.load(asked);
+            if (asked === current) {
+                current.data = data;
+                render();
+            } else {
+                again = true;
+            }
+        } catch (error) {
+            if (asked === current) fail(error);
+            else again = true;
+        }
+    } while (again);
+    loading = false;
+}
+
+export const reload = load;
+
+function lost(is) {
+    const text = $("lost");
+    if (text) text.textContent = is ? "not connected" : "";
+}
+
+function go() {
+    const before = current;
+    current = {...place(), state: {}};
+    if (before && before.page === current.page && before.run === current.run)
+        current.state = before.state;
+    else $("page").focus({preventScroll: true});
+    follow({run: current.run, changed: load, lost: () => lost(true), found: () => lost(false)});
+    load();
+}
+
+function key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement?.tagName)) {
+        if (event.key === "Escape") document.activeElement.blur();
+        return;
+    }
+    if (event.key >= "1" && event.key <= "9" && pages[event.key - 1]) {
+        location.hash = address(pages[event.key - 1].name, null);
+    } else if (event.key === "/") {
+        const find = document.querySelector('input[type="search"]');
+        if (!find) return;
+        find.focus();
+        event.preventDefault();
+    } else {
+        current.page.page.key?.(event, current);
+    }
+}
+
+addEventListener("hashchange", go);
+addEventListener("resize", () => render());
+addEventListener("keydown", key);
+dark.addEventListener("change", () => render());
+go();

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to the server, and its events. A hidden tab closes its stream, as browsers open no more
+// than six connections to a host.
+
+export async function get(path, query = {}) {
+    const words = new URLSearchParams(query);
+    const answer = await fetch(`/api/${path}?${words}`);
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    return answer.json();
+}
+
+let source = null, wanted = null;
+
+function open() {
+    if (source) source.close();
+    source = null;
+    if (!wanted || document.hidden) return;
+    source = new EventSource(`/api/events${wanted.run === null ? "" : `?run=${wanted.run}`}`);
+    source.onmessage = () => wanted.changed();
+    source.onerror = () => wanted.lost();
+    source.onopen = () => wanted.found();
+}
+
+// Calls watcher.changed at once, and whenever the run's files have changed; run null: any run.
+export function follow(watcher) {
+    wanted = watcher;
+    open();
+}
+
+document.addEventListener("visibilitychange", open);
