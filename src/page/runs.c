@@ -237,6 +237,7 @@ static json_t *make_row(const struct run *run, int number) {
     json_object_set_new(row, "run", json_integer(number));
     json_object_set_new(row, "version", json_integer(run->version));
     json_object_set_new(row, "name", json_string(run->name));
+    json_object_set_new(row, "directory", json_string(run->path));
     if (file && !run_file_read(file, &r)) {
         add_file(row, &r);
         run_file_free(&r);

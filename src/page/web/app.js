@@ -4,11 +4,13 @@ import * as curves from "/curves.js";
 import {follow} from "/data.js";
 import {count, element, number} from "/draw.js";
 import * as runs from "/runs.js";
+import * as summary from "/summary.js";
 
 // of: "run": it shows one. A page is a module with `load`, which asks the server, and `show`, which
 // returns the elements; what it keeps between two showings is in `state`.
 const pages = [
     {name: "runs", title: "Runs", page: runs},
+    {name: "summary", title: "Summary", page: summary, of: "run"},
     {name: "curves", title: "Curves", page: curves},
 ];
 
@@ -36,8 +38,8 @@ function switchTheme() {
 function place() {
     const [path, query] = location.hash.slice(1).split("?");
     const [name, run] = path.split("/");
-    return {page: pages.find((page) => page.name === name) ?? pages[0],
-            run: run ? Number(run) : null, query: new URLSearchParams(query)};
+    const page = pages.find((one) => one.name === name) ?? pages[0];
+    return {page: page.of && !run ? pages[0] : page, run: run ? Number(run) : null, query: new URLSearchParams(query)};
 }
 
 export function address(page, run, query) {
@@ -67,10 +69,12 @@ function head() {
     return parts;
 }
 
+// Pages of a run are there once there is one.
 function links() {
-    return pages.map(({name, title}, i) => element("a", {
-        href: address(name, pages[i].of ? current.run : null), "data-focus": `page ${name}`,
-        "aria-current": pages[i] === current.page ? "page" : null, title: `key ${i + 1}`}, title));
+    return pages.map((page, i) => page.of && current.run === null ? null : element("a", {
+        href: address(page.name, page.of ? current.run : null), "data-focus": `page ${page.name}`,
+        "aria-current": page === current.page ? "page" : null, title: `key ${i + 1}`}, page.title))
+        .filter(Boolean);
 }
 
 function put(parent, children) {
@@ -86,11 +90,11 @@ function put(parent, children) {
 
 export function render() {
     theme();
-    put($("head"), head());
     put($("pages"), links());
-    if (!current.data) return;
+    if (!current.data) return put($("head"), head());
     document.title = `${current.page.title}, Trireme`;
     put($("page"), current.page.page.show(current.data, current));
+    put($("head"), head());
     current.page.page.drawn?.(current.data, current);
 }
 
@@ -150,7 +154,9 @@ function key(event) {
         return;
     }
     if (event.key >= "1" && event.key <= "9" && pages[event.key - 1]) {
-        location.hash = address(pages[event.key - 1].name, null);
+        const page = pages[event.key - 1];
+        if (!page.of || current.run !== null)
+            location.hash = address(page.name, page.of ? current.run : null);
     } else if (event.key === "/") {
         const find = document.querySelector('input[type="search"]');
         if (!find) return;

@@ -73,7 +73,7 @@ function columns(rows, chosen, choose) {
             type: "checkbox", "aria-label": `compare ${row.name}`, onchange: () => choose(row.run),
             checked: chosen.has(row.run) ? "" : null, "data-focus": `choose ${row.run}`})},
         {name: "run", key: (row) => row.name, cell: (row) => element("div", {},
-            element("a", {class: "run", href: address("curves", null, `runs=${row.run}`)}, row.name),
+            element("a", {class: "run", href: address("summary", row.run)}, row.name),
             element("div", {class: "dim small"}, row.title ?? ""))},
         {name: "state", key: (row) => row.state, cell: state},
         {name: "plan", key: plan, cell: (row) => element("span", {class: "dim"}, plan(row))},

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Summary: is the run well, and what is worst?
+import {address} from "/app.js";
+import {get} from "/data.js";
+import {count, duration, element, number, share, short} from "/draw.js";
+import {plot} from "/plot.js";
+
+// What the kinds of time are drawn as; the others are waiting, or between steps.
+const groups = {
+    compute: "compute", audit: "compute", sum: "sum", update: "sum", read: "data", open: "save",
+    record: "save", callback: "save", evaluate: "save", save: "save", unexplained: "bad",
+};
+
+export async function load({run}) {
+    const pixels = Math.max(50, Math.min(560, document.getElementById("page").clientWidth - 120));
+    const [{row, file}, report, loss] = await Promise.all([
+        get("run", {run}), get("report", {run}), get("curve", {run, pixels})]);
+    return {row, file, report, loss};
+}
+
+const source = (field) => `report:${field}`;
+
+// The report's words; its figures are bold.
+function said(text) {
+    return text.split(/(\d[\d,.]*\s(?:%|s|ms|us|ns|min|h)\b|\d[\d,.]*\s%)/).map((part, i) =>
+        (i % 2 ? element("strong", {}, part.replace(" ", "\u2009")) : part));
+}
+
+function bar(shares) {
+    const parts = Object.entries(shares).sort(([a], [b]) =>
+        Object.keys(groups).indexOf(groups[a] ? a : "unexplained") -
+        Object.keys(groups).indexOf(groups[b] ? b : "unexplained"));
+    const picture = element("div", {class: "bar", role: "img", "aria-label": "shares of a step"});
+    const key = element("div", {class: "key"});
+    for (const [name, value] of parts) {
+        const kind = groups[name] ?? "wait";
+        const part = element("span", {class: `k-${kind}`});
+        part.style.width = `${100 * value}%`;
+        picture.append(part);
+        if (value < 0.001) continue;
+        const swatch = element("span", {class: `swatch k-${kind}`});
+        key.append(element("span", {}, swatch, kind === "wait" ? `waits for ${name} ` : `${name} `,
+                           number(value, source(`shares.${name}`), share, {class: "ink"})));
+    }
+    return [picture, key];
+}
+
+function advice(finding, i) {
+    const cost = number(finding.cost, source(`findings.${i}.cost`), share);
+    const words = finding.remedy ?? "";
+    // commands and options are set apart
+    const remedy = words.split(/(trireme [a-z]+(?: [A-Za-z0-9_.:/=-]+)*|--[a-z-]+(?: [0-9][\w.]*)?|-n \d+)/)
+        .map((part, k) => (k % 2 ? element("code", {}, part) : part));
+    return element("div", {class: finding.effect_of ? "tip effect" : "tip"},
+        element("div", {class: `cost ${finding.cost >= 0.1 && !finding.effect_of ? "bad" : ""}`}, cost,
+                element("small", {}, finding.cost === null ? "not known" : `of ${finding.of === "run" ? "the run" : "a step"}`)),
+        element("div", {}, element("b", {}, finding.rule), finding.effect_of ? `, an effect of ${finding.effect_of}` : "",
+                element("div", {}, finding.evidence ?? ""),
+                finding.effect_of ? null : element("div", {class: "do dim"}, ...remedy)));
+}
+
+function findings({findings, silent, without_profile: without}, row) {
+    const shown = findings.filter((one) => !one.note), notes = findings.filter((one) => one.note);
+    return element("div", {},
+        element("h2", {}, "What to do about it"),
+        element("p", {class: "dim small"}, shown.length
+            ? "Worst first. The figure is what each costs." : "Nothing is wrong, as far as is known."),
+        ...shown.map((one) => advice(one, findings.indexOf(one))),
+        notes.length ? element("details", {}, element("summary", {class: "dim small"},
+            `${notes.length} that cost next to nothing`), ...notes.map((one) => advice(one, findings.indexOf(one)))) : null,
+        element("details", {}, element("summary", {class: "dim small"}, `${silent.length} other rules found nothing`),
+            element("p", {class: "small"}, silent.join(", "))),
+        without.length ? element("p", {class: "dim small"}, `${without.length} more need a profile: `,
+            row.state === "goes on" && row.workers > 0
+                ? element("code", {}, `trireme profile ${row.directory} --steps 5`)
+                : element("code", {}, "--profile steps=10..20")) : null);
+}
+
+function figure(title, value, unit, note) {
+    return element("div", {}, element("h2", {}, title),
+        element("div", {class: "num"}, value, unit ? element("small", {}, unit) : ""),
+        element("p", {class: "small dim"}, note));
+}
+
+const sizes = (bytes) => bytes >= 1 << 30 ? `${(bytes / (1 << 30)).toFixed(2)}\u2009GiB`
+    : `${Math.round(bytes / (1 << 20))}\u2009MiB`;
+
+export function show({row, file, report}, current) {
+    current.shown = {row};
+    const rate = row.step > 0 && row.seconds > 0 && row.batch > 0 ? row.step * row.batch / row.seconds : null;
+    const faults = (file?.faults ?? []).length;
+    return [
+        element("p", {class: "lead"}, ...said(report.sentence)),
+        ...bar(report.shares),
+        element("section", {class: "two"}, findings(report, row), element("div", {},
+            element("h2", {}, "Loss"), element("canvas", {id: "loss", role: "img", "aria-label": "loss over steps"}),
+            element("p", {class: "small dim"}, element("a", {href: address("curves", null, `runs=${row.run}`)}, "Curves"),
+                    " has all results.")),
+        ),
+        element("section", {class: "three"},
+            figure("Goodput", number(report.goodput, source("goodput"), share), "of the time was useful",
+                   element("span", {}, number(file?.deaths ?? 0, "run.json:deaths", count), " deaths, ",
+                           number(file?.stalls ?? 0, "run.json:stalls", count), " stalls",
+                           faults ? ", see the log" : "")),
+            figure("Rate", number(rate, "metrics.jsonl:step*batch/seconds", short), "samples/s",
+                   element("span", {}, "a step takes ", number(report.step, source("step"), duration))),
+            figure("Memory", number(file?.memory, "run.json:memory", sizes), "planned",
+                   element("span", {}, number(file?.parameters, "run.json:parameters", count), " parameters"))),
+    ];
+}
+
+export function drawn({loss}) {
+    const canvas = document.getElementById("loss");
+    if (!canvas || loss.begin === null) return;
+    plot(canvas, 180, [{points: loss.training, colour: "compute"},
+                       {points: loss.evaluations, colour: "sum", dashed: true}],
+         {from: loss.begin, to: loss.end});
+}
