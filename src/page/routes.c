@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page/heat.h"
 #include "page/runs.h"
 #include "profile/curve.h"
 #include "profile/report.h"
@@ -167,6 +168,11 @@ static void row(const struct http_request *r, struct http_answer *a) {
     figures_free(&f);
 }
 
+static void heat(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a), pixels = (int)fmin(number(r, "pixels", 600), PIXELS);
+    if (run >= 0) give(a, heat_make(runs_path(run), pixels > 1 ? pixels : 1));
+}
+
 static void events(const struct http_request *r, struct http_answer *a) {
     a->type = "text/event-stream";
     a->follows = true;
@@ -185,7 +191,8 @@ static const struct {
     void (*answer)(const struct http_request *r, struct http_answer *a);
 } routes[] = {
     {"/api/runs", runs},   {"/api/run", run_file},  {"/api/report", report},
-    {"/api/curve", curve}, {"/api/row", row},       {"/api/events", events},
+    {"/api/curve", curve}, {"/api/row", row},       {"/api/heat", heat},
+    {"/api/events", events},
 };
 
 void routes_answer(const struct http_request *r, struct http_answer *a) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "observe/run_file.h"
+#include "observe/files.h"
 #include "profile/lines.h"
 
 #define TAIL 65536 /* bytes of metrics.jsonl in which the last lines are looked for */

@@ -391,6 +391,14 @@ static json_t *json_workers(const struct figures *f) {
     return list;
 }
 
+/* Seconds that were not useful, by cause. */
+static json_t *json_losses(const struct figures *f) {
+    json_t *j = json_object();
+    for (int i = 0; i < LOSSES; i++)
+        if (f->lost[i] > 0) json_object_set_new(j, rules_loss_name(i), json_real(f->lost[i]));
+    return j;
+}
+
 void report_json(const struct report *r, struct text *out) {
     const struct figures *f = r->f;
     struct text sentence = {0};
@@ -398,12 +406,13 @@ void report_json(const struct report *r, struct text *out) {
     report_sentence(r, &sentence);
     for (size_t i = 0; i < r->n; i++) json_array_append_new(findings, json_finding(r, i));
     json_t *all = json_pack(
-        "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
+        "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
         json_text(sentence.data), "communication", f->n > 1 ? communication_of(f) : 0,
         "title", f->run->title, "last", (json_int_t)f->last, "step", json_finite(f->step),
         "seconds", json_finite(f->wall), "goodput",
         json_finite(f->wall > 0 ? f->useful / f->wall : NAN), "shares", json_shares(f->spent),
-        "workers", json_workers(f), "findings", findings, "silent", json_names(r, true),
+        "lost", json_losses(f), "workers", json_workers(f), "findings", findings, "silent",
+        json_names(r, true),
         "without_profile", json_names(r, false));
     char *said = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     if (said) text_add(out, "%s\n", said);

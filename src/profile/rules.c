@@ -188,6 +188,8 @@ static const struct {
                    "See what was slow: trireme log DIR --event slow-step."},
 };
 
+const char *rules_loss_name(enum figures_loss loss) { return losses[loss].name; }
+
 /* A run's first start is no loss that it could have avoided, so it alone is no finding. */
 static bool goodput(const struct figures *f, struct finding *found) {
     const struct run_read *r = f->run;

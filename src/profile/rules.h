@@ -89,6 +89,8 @@ char *rules_count(double count, char text[RULES_TEXT]);
 #define SHARE(x) rules_share((x), (char[RULES_TEXT]){0})
 #define NUMBER(x) rules_count((x), (char[RULES_TEXT]){0})
 
+const char *rules_loss_name(enum figures_loss loss);
+
 /* Those about threads and cores; rules_cores.c. */
 bool rule_slow_worker(const struct figures *f, struct finding *found);
 bool rule_shared_core(const struct figures *f, struct finding *found);

@@ -3,14 +3,18 @@
 import * as curves from "/curves.js";
 import {follow} from "/data.js";
 import {count, element, number} from "/draw.js";
+import * as faults from "/faults.js";
 import * as runs from "/runs.js";
 import * as summary from "/summary.js";
+import * as workers from "/workers.js";
 
 // of: "run": it shows one. A page is a module with `load`, which asks the server, and `show`, which
 // returns the elements; what it keeps between two showings is in `state`.
 const pages = [
     {name: "runs", title: "Runs", page: runs},
     {name: "summary", title: "Summary", page: summary, of: "run"},
+    {name: "workers", title: "Workers", page: workers, of: "run"},
+    {name: "faults", title: "Faults", page: faults, of: "run"},
     {name: "curves", title: "Curves", page: curves},
 ];
 
