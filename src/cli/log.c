@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme log: the logs of a run's agents and workers, and what workers have printed, as one, in
- * the order of time. */
-#include <dirent.h>
-#include <errno.h>
+ * trireme log: the logs of a run as one. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
-#include "observe/files.h"
-#include "observe/json.h"
+#include "profile/logs.h"
 
 struct own {
     int64_t worker, since; /* worker: by its place plus 1; 0: all */
@@ -20,373 +13,48 @@ struct own {
     bool follow;
 };
 
-/* Files of a run, by their names. Each may have a .old with earlier lines. */
-static const struct kind {
-    const char *name; /* for sscanf, up to a number if it has one */
-    const char *from; /* who writes it, if it is no worker */
-    bool ends;        /* its event `end` is that of the run, or of a host */
-} kinds[] = {
-    {"agent.log%n", "agent", true},
-    {"run.log%n", "run", true}, /* of one process */
-    {"worker-%d.log%n", "", false},
-#define OUTPUTS (&kinds[3])
-    {"outputs.jsonl%n", "", false}, /* when worker-K.out have grown */
-#define OUTPUT (&kinds[4])
-    {"worker-%d.out%n", "", false},
-};
-
-/* A file that is read to its end, line by line. */
-struct stream {
-    const struct kind *kind;
-    bool old;          /* FILE.old, to which nothing is added */
-    char *path, *from; /* from: "h0 worker 1" */
-    char *folder;
-    int place;         /* of the worker; -1: none */
-    FILE *file;        /* null: it is not there yet, or over */
-    ino_t inode;
-    char *line;
-    size_t room;
-    json_t *json;     /* of the line; null: it is none */
-    const char *time; /* in it; "" */
-    bool has;         /* a line that has not been printed */
-    bool ended;       /* of an agent: it has, or others say that its host is lost */
-    /* Of OUTPUT: bytes read, those of FILE.old, too; of these, where the part begins that notes are
-     * about; the end of the last one. */
-    int64_t at, base, noted;
-};
-
-struct merge {
-    struct own own;
-    struct stream *stream;
-    size_t n, capacity;
-    bool begun; /* a line of step `since` has come */
-};
-
-/* ---- the files ---- */
-
-static bool open_stream(struct stream *s) {
-    struct stat is;
-    s->file = fopen(s->path, "re");
-    if (s->file && !fstat(fileno(s->file), &is)) s->inode = is.st_ino;
-    return s->file;
-}
-
-/* Of a file's name. Null: it is none of ours. *place: of the worker; -1: none. */
-static const struct kind *kind_of(const char *name, int *place, bool *old) {
-    for (size_t i = 0; i < COUNT(kinds); i++) {
-        int k = -1, n = 0;
-        if (strstr(kinds[i].name, "%d"))
-            sscanf(name, kinds[i].name, &k, &n);
-        else
-            sscanf(name, kinds[i].name, &n);
-        *old = n && !strcmp(name + n, ".old");
-        *place = k;
-        if (n && (!name[n] || *old)) return &kinds[i];
-    }
-    return NULL;
-}
-
-/* host: "" or "h0". */
-static tri_status add_stream(struct merge *m, const char *folder, const char *host,
-                             const char *name) {
-    struct text path = {0}, from = {0};
-    struct stream s = {.folder = strdup(folder)};
-    s.kind = kind_of(name, &s.place, &s.old);
-    text_add(&path, "%s/%s", folder, name);
-    text_add(&from, "%s%s", host, *host ? " " : "");
-    if (s.place < 0) text_add(&from, "%s", s.kind->from);
-    else text_add(&from, "worker %d", s.place);
-    s.path = path.data;
-    s.from = from.data;
-    if (path.failed || from.failed || !s.folder || !ARRAY_GROW(m->stream, m->n, m->capacity))
-        return base_no_memory("the logs");
-    m->stream[m->n++] = s;
-    return open_stream(&m->stream[m->n - 1])
-               ? TRI_OK
-               : base_fail(TRI_FAILED, "%s: %s", s.path, strerror(errno));
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b) {
-    return strverscmp((*b)->d_name, (*a)->d_name); /* x.log.old before x.log, which is newer */
-}
-
-static int is_ours(const struct dirent *e) {
-    int place;
-    bool old;
-    return kind_of(e->d_name, &place, &old) != NULL;
-}
-
-static tri_status add_files(struct merge *m, const struct run_folder *f) {
-    struct dirent **entry;
-    const int n = scandir(f->path, &entry, is_ours, by_name);
-    tri_status status = TRI_OK;
-    if (n < 0) return base_fail(TRI_FAILED, "%s: %s", f->path, strerror(errno));
-    for (int i = 0; i < n; i++) {
-        if (!status) status = add_stream(m, f->path, f->host, entry[i]->d_name);
-        free(entry[i]);
-    }
-    free(entry);
-    return status;
-}
-
-static tri_status add_all(struct merge *m, const char *directory) {
-    struct run_folders f;
-    if (access(directory, R_OK))
-        return base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
-    tri_status status = run_folders(directory, &f);
-    for (size_t i = 0; i < f.n && !status; i++) status = add_files(m, &f.of[i]);
-    run_folders_free(&f);
-    return status;
-}
-
-/* ---- lines ---- */
-
-/* The length of a line, which ends with a zero; -1: there is no whole one. */
-static ssize_t read_line(struct stream *s) {
-    const long at = ftell(s->file);
-    ssize_t n = getline(&s->line, &s->room, s->file);
-    if (n > 0 && s->line[n - 1] == '\n') n--;
-    else if (n <= 0 || !s->old) { /* it may be being written */
-        clearerr(s->file);
-        if (at >= 0) fseek(s->file, at, SEEK_SET);
-        return -1;
-    }
-    s->line[n] = 0;
-    return n;
-}
-
-/* What is no object is a line, too. */
-static bool next_line(struct stream *s) {
-    if (s->has || !s->file || s->kind == OUTPUT) return s->has;
-    if (read_line(s) < 0) return false;
-    json_decref(s->json);
-    s->json = json_loads(s->line, 0, NULL);
-    s->time = json_text_of(s->json, "time");
-    return s->has = true;
-}
-
-/* A log that has become FILE.old: the rest of it has been read. */
-static void follow_stream(struct stream *s) {
-    struct stat is;
-    if (s->old || stat(s->path, &is) || (s->file && is.st_ino == s->inode)) return;
-    if (s->file) fclose(s->file);
-    open_stream(s);
-}
-
-static struct stream *earliest(struct merge *m) {
-    struct stream *first = NULL;
-    for (size_t i = 0; i < m->n; i++) {
-        struct stream *s = &m->stream[i];
-        if (next_line(s) && (!first || strcmp(s->time, first->time) < 0)) first = s;
-    }
-    return first;
-}
-
-static int level_of(const char *name) {
-    static const char *const levels[] = {"info", "warning", "error", NULL};
-    return option_word(levels, name);
-}
-
-static bool passes(struct merge *m, const struct stream *s) {
-    const struct own *o = &m->own;
-    const int64_t place = s->place >= 0 ? s->place : json_whole_of(s->json, "worker", -1);
-    m->begun |= json_whole_of(s->json, "step", -1) >= o->since;
-    if (o->since && !m->begun) return false;
-    if (o->worker && place != o->worker - 1) return false;
-    if (o->level && level_of(json_text_of(s->json, "level")) < level_of(o->level)) return false;
-    if (o->event && strcmp(json_text_of(s->json, "event"), o->event)) return false;
-    return !o->grep || s->kind == OUTPUTS || strstr(s->line, o->grep);
-}
-
-static void add_value(struct text *t, const json_t *v) {
-    if (json_is_string(v)) {
-        text_add_escaped(t, json_string_value(v));
-        return;
-    }
-    char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
-                                 JSON_REAL_PRECISION(6));
-    text_add(t, "%s", text ? text : "?");
-    free(text);
-}
-
-static void add_object(struct text *t, const struct stream *s) {
-    static const char *const beside[] = {"time", "level", "event", NULL};
-    const char *key, *level = json_text_of(s->json, "level");
-    json_t *value;
-    text_add_escaped(t, s->time);
-    text_add(t, "  %s  ", s->from);
-    if (strcmp(level, "info")) text_add_escaped(t, level), text_add(t, " ");
-    text_add_escaped(t, json_text_of(s->json, "event"));
-    json_object_foreach(s->json, key, value) {
-        if (option_word(beside, key) >= 0 || (s->place >= 0 && !strcmp(key, "worker"))) continue;
-        text_add(t, "  ");
-        text_add_escaped(t, key);
-        text_add(t, "=");
-        add_value(t, value);
-    }
-}
-
-static tri_status print(const struct stream *s) {
+/* *to: the first failure to print. */
+static void print(const struct logs_line *line, void *to) {
+    tri_status *status = to;
     struct text t = {0};
-    if (json_is_object(s->json)) {
-        add_object(&t, s);
-    } else {
-        text_add(&t, "%s  ", s->from);
-        text_add_escaped(&t, s->line);
-    }
+    const bool plain = !*line->level || !strcmp(line->level, "info");
+    if (*line->time) text_add(&t, "%s  ", line->time);
+    text_add(&t, "%s", line->from);
+    if (*line->event) text_add(&t, "  %s%s%s", plain ? "" : line->level, plain ? "" : " ", line->event);
+    if (*line->text) text_add(&t, "  %s", line->text);
     text_add(&t, "\n");
-    return cli_print(&t);
+    if (*status) text_free(&t);
+    else *status = cli_print(&t);
 }
 
-/* ---- the command ---- */
-
-/* A host that was killed says no more; the others do. */
-static void note_end(struct merge *m, struct stream *s) {
-    const char *event = json_text_of(s->json, "event"), *host = json_text_of(s->json, "host");
-    const size_t n = strlen(host);
-    const bool lost = !strcmp(event, "host-lost");
-    if (s->kind->ends) s->ended = !strcmp(event, "end");
-    for (size_t i = 0; n && (lost || !strcmp(event, "host-joined")) && i < m->n; i++)
-        if (!strncmp(m->stream[i].from, host, n) && m->stream[i].from[n] == ' ')
-            m->stream[i].ended = lost;
-}
-
-/* Of FILE.old nothing is known: what follows is in FILE. */
-static bool has_ended(const struct merge *m) {
-    bool all = true;
-    for (size_t i = 0; i < m->n; i++) {
-        const struct stream *s = &m->stream[i];
-        all &= !s->kind->ends || s->old || s->ended;
-    }
-    return all;
-}
-
-/* ---- what workers have printed ---- */
-
-static tri_status print_output(const struct merge *m, const struct stream *s, size_t n,
-                               const char *time) {
-    struct text t = {0};
-    if (m->own.grep && !memmem(s->line, n, m->own.grep, strlen(m->own.grep))) return TRI_OK;
-    if (*time) {
-        text_add_escaped(&t, time);
-        text_add(&t, "  ");
-    }
-    text_add(&t, "%s  output  ", s->from);
-    text_add_escaped_bytes(&t, s->line, n);
-    text_add(&t, "\n");
-    return cli_print(&t);
-}
-
-/* The output of a worker. Null: there is none. */
-static struct stream *output_of(struct merge *m, const char *folder, int64_t place, bool old) {
-    for (size_t i = 0; i < m->n; i++) {
-        struct stream *s = &m->stream[i];
-        if (s->kind == OUTPUT && s->place == place && s->old == old && !strcmp(s->folder, folder))
-            return s;
-    }
-    return NULL;
-}
-
-/* Lines up to this many bytes from the begin of what the worker has printed. */
-static tri_status print_until(struct merge *m, struct stream *s, int64_t until, const char *time,
-                              bool shown) {
-    struct stream *before = output_of(m, s->folder, s->place, true);
+static tri_status follow(struct logs *l, const tri_status *printed) {
     tri_status status = TRI_OK;
-    while (!status && s->at < until) {
-        struct stream *from = before && before->file ? before : s;
-        const ssize_t n = from->file ? read_line(from) : -1;
-        if (n < 0 && from == s) break;
-        if (n < 0) { /* it is read to its end */
-            fclose(before->file);
-            before->file = NULL;
-            continue;
-        }
-        s->at += n + 1;
-        if (shown) status = print_output(m, from, (size_t)n, time);
-    }
-    return status;
-}
-
-/* The lines that a note of outputs.jsonl is about. Those of a run that goes on with the files of
- * another begin anew. */
-static tri_status print_noted(struct merge *m, const struct stream *note, bool shown) {
-    const int64_t from = json_whole_of(note->json, "from", 0);
-    struct stream *s = output_of(m, note->folder, json_whole_of(note->json, "worker", -1), false);
-    if (!s) return TRI_OK;
-    if (from < s->noted) s->base = s->at;
-    s->noted = from + json_whole_of(note->json, "bytes", 0);
-    return print_until(m, s, s->base + s->noted, note->time, shown);
-}
-
-/* What has no notes, as in versions before, or was written when the agent was killed. */
-static tri_status print_rest(struct merge *m) {
-    const struct own *o = &m->own;
-    tri_status status = TRI_OK;
-    if (o->level && level_of(o->level) > 0) return TRI_OK;
-    if (o->event && strcmp(o->event, "output")) return TRI_OK;
-    for (size_t i = 0; i < m->n && !status; i++) {
-        struct stream *s = &m->stream[i];
-        if (s->kind != OUTPUT || s->old || (o->worker && s->place != o->worker - 1)) continue;
-        s->old = true; /* also what is no whole line */
-        status = print_until(m, s, INT64_MAX, "", true);
-        s->old = false;
-    }
-    return status;
-}
-
-static tri_status print_all(struct merge *m) {
-    tri_status status = TRI_OK;
-    for (struct stream *s; !status && (s = earliest(m));) {
-        const bool shown = passes(m, s);
-        if (s->kind == OUTPUTS) status = print_noted(m, s, shown);
-        else if (shown) status = print(s);
-        note_end(m, s);
-        s->has = false;
-    }
-    return status;
-}
-
-static tri_status follow(struct merge *m) {
-    tri_status status = TRI_OK;
-    while (!status && !has_ended(m)) {
+    while (!status && !*printed && !logs_ended(l)) {
         fflush(stdout);
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
-        status = print_all(m);
-        for (size_t i = 0; i < m->n; i++) follow_stream(&m->stream[i]);
+        status = logs_read(l);
+        logs_follow(l);
     }
     return status;
-}
-
-static void close_all(struct merge *m) {
-    for (size_t i = 0; i < m->n; i++) {
-        struct stream *s = &m->stream[i];
-        if (s->file) fclose(s->file);
-        json_decref(s->json);
-        free(s->path);
-        free(s->from);
-        free(s->folder);
-        free(s->line);
-    }
-    free(m->stream);
 }
 
 static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {.worker = 0};
     struct cli_arguments a;
-    struct merge m = {.own.worker = 0};
-    if (cli_read(c, argc, argv, &m.own, &a)) return cli_fail();
+    struct logs *l = NULL;
+    tri_status printed = TRI_OK;
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    const struct logs_filter filter = {own.worker - 1, own.since, own.level, own.event, own.grep};
     tri_status status = TRI_OK;
-    if (m.own.level && level_of(m.own.level) < 0)
+    if (own.level && logs_level(own.level) < 0)
         status = base_fail(TRI_USAGE, "--level is \"%s\"; it can be info, warning or error",
-                           m.own.level);
-    if (!status) status = add_all(&m, a.words[0]);
-    if (!status && !m.n)
-        status = base_fail(TRI_USAGE, "%s has no log of a run (agent.log, or run.log)",
-                           a.words[0]);
-    if (!status) status = print_all(&m);
-    if (!status && m.own.follow) status = follow(&m);
-    if (!status) status = print_rest(&m);
-    close_all(&m);
-    return status ? cli_fail() : TRI_OK;
+                           own.level);
+    if (!status) status = logs_open(&l, a.words[0], &filter, print, &printed);
+    if (!status) status = logs_read(l);
+    if (!status && own.follow) status = follow(l, &printed);
+    if (!status) status = logs_rest(l);
+    logs_close(l);
+    return status || printed ? cli_fail() : TRI_OK;
 }
 
 static const char *place(void *at, const char *value) {
