@@ -8,10 +8,12 @@
 #include "page/heat.h"
 #include "page/runs.h"
 #include "profile/curve.h"
+#include "profile/logs.h"
 #include "profile/report.h"
 #include "profile/study.h"
 
 #define PIXELS 4096 /* columns of a curve, at most */
+#define LINES 1000  /* of logs: the last ones */
 
 /* ---- values of the query ---- */
 
@@ -168,6 +170,48 @@ static void row(const struct http_request *r, struct http_answer *a) {
     figures_free(&f);
 }
 
+struct log_tail {
+    json_t *lines;
+    int64_t all;
+};
+
+static void take_line(const struct logs_line *line, void *to) {
+    struct log_tail *t = to;
+    json_t *one = json_pack("[s,s,s,s,s,I,I]", line->time, line->from, line->level, line->event,
+                            line->text, (json_int_t)line->step, (json_int_t)line->worker);
+    t->all++;
+    if (json_array_size(t->lines) >= 2 * LINES) { /* half of them, as each removal moves the rest */
+        json_t *kept = json_array();
+        for (size_t i = LINES; i < 2 * LINES; i++)
+            json_array_append(kept, json_array_get(t->lines, i));
+        json_decref(t->lines);
+        t->lines = kept;
+    }
+    json_array_append_new(t->lines, one);
+}
+
+static void log_lines(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a);
+    const char *level = http_value(r, "level"), *event = http_value(r, "event"),
+               *grep = http_value(r, "text");
+    struct log_tail t = {json_array(), 0};
+    struct logs *l = NULL;
+    const struct logs_filter filter = {
+        .worker = (int64_t)number(r, "worker", -1), .since = (int64_t)number(r, "since", 0),
+        .level = level && logs_level(level) > 0 ? level : NULL,
+        .event = event && *event ? event : NULL, .grep = grep && *grep ? grep : NULL};
+    tri_status status = run < 0 ? TRI_USAGE
+                                : logs_open(&l, runs_path(run), &filter, take_line, &t);
+    const bool none = run >= 0 && status == TRI_USAGE; /* a run without logs */
+    if (!status) status = logs_read(l);
+    if (!status) status = logs_rest(l);
+    logs_close(l);
+    if (status && !none && run >= 0) fail(a);
+    else if (run >= 0)
+        give(a, json_pack("{s:o,s:I}", "lines", json_incref(t.lines), "all", (json_int_t)t.all));
+    json_decref(t.lines);
+}
+
 static void heat(const struct http_request *r, struct http_answer *a) {
     const int run = run_of(r, a), pixels = (int)fmin(number(r, "pixels", 600), PIXELS);
     if (run >= 0) give(a, heat_make(runs_path(run), pixels > 1 ? pixels : 1));
@@ -192,6 +236,7 @@ static const struct {
 } routes[] = {
     {"/api/runs", runs},   {"/api/run", run_file},  {"/api/report", report},
     {"/api/curve", curve}, {"/api/row", row},       {"/api/heat", heat},
+    {"/api/log", log_lines},
     {"/api/events", events},
 };
 

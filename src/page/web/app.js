@@ -4,6 +4,7 @@ import * as curves from "/curves.js";
 import {follow} from "/data.js";
 import {count, element, number} from "/draw.js";
 import * as faults from "/faults.js";
+import * as log from "/log.js";
 import * as runs from "/runs.js";
 import * as summary from "/summary.js";
 import * as workers from "/workers.js";
@@ -15,6 +16,7 @@ const pages = [
     {name: "summary", title: "Summary", page: summary, of: "run"},
     {name: "workers", title: "Workers", page: workers, of: "run"},
     {name: "faults", title: "Faults", page: faults, of: "run"},
+    {name: "log", title: "Log", page: log, of: "run"},
     {name: "curves", title: "Curves", page: curves},
 ];
 

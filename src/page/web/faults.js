@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults: what went wrong, and what did it cost?
+import {address} from "/app.js";
 import {get} from "/data.js";
 import {colour, count, duration, element, moment, number, pen, share, write} from "/draw.js";
 
@@ -33,7 +34,7 @@ function losses(report) {
                 number(seconds / report.seconds, `report:lost.${name}/seconds`, share, {class: "right"}, "td")))))));
 }
 
-function list(file) {
+function list(file, run) {
     const faults = file?.faults ?? [];
     if (!faults.length) return null;
     return element("section", {}, element("h2", {}, "Deaths, stalls, take-overs"),
@@ -46,7 +47,8 @@ function list(file) {
                 element("td", {class: fault.kind === "death" ? "bad" : ""}, fault.kind),
                 element("td", {}, fault.worker >= 0 ? `worker ${fault.worker}` : ""),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
-                element("td", {}, fault.text))).reverse()))));
+                element("td", {}, fault.text, " ", element("a", {href: address("log", run,
+                    `worker=${fault.worker}&since=${fault.step}`)}, "log")))).reverse()))));
 }
 
 export function show({row, file, report}, current) {
@@ -55,7 +57,7 @@ export function show({row, file, report}, current) {
         return [element("p", {class: "lead"}, "This run has no run.json: it is of an earlier version, whose faults are in its log.")];
     return [lead(file, report),
         element("figure", {}, element("canvas", {id: "faults", role: "img", "aria-label": "starts, deaths and stalls of each worker over time"})),
-        losses(report), list(file)].filter(Boolean);
+        losses(report), list(file, row.run)].filter(Boolean);
 }
 
 // A row per worker over the run's time; a start is where the line begins.
