@@ -15,6 +15,7 @@
 #include "page/http.h"
 #include "page/routes.h"
 #include "page/runs.h"
+#include "page/slices.h"
 
 #define LOOKS 4 /* a second */
 #define FINDS 3 /* seconds from one search for new runs to the next */
@@ -105,6 +106,7 @@ int main(int argc, char **argv) {
     if (!status) status = runs_find(directory);
     if (!status) status = serve(directory, &o);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
+    slices_free();
     runs_free();
     free(directory);
     return status;

@@ -7,6 +7,7 @@
 
 #include "page/heat.h"
 #include "page/runs.h"
+#include "page/slices.h"
 #include "profile/curve.h"
 #include "profile/logs.h"
 #include "profile/report.h"
@@ -217,6 +218,48 @@ static void heat(const struct http_request *r, struct http_answer *a) {
     if (run >= 0) give(a, heat_make(runs_path(run), pixels > 1 ? pixels : 1));
 }
 
+/* The run's latest profile. The page says how to make one if there is none. */
+static const struct profile *profile_of(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a);
+    const struct profile *p = run < 0 ? NULL : slices_profile(runs_path(run));
+    if (!p && run >= 0 && base_last() == TRI_USAGE) text_add(&a->body, "null");
+    else if (!p && run >= 0) fail(a);
+    return p;
+}
+
+static void slices(const struct http_request *r, struct http_answer *a) {
+    const struct profile *p = profile_of(r, a);
+    const double pixels = fmin(fmax(number(r, "pixels", 1000), 1), PIXELS);
+    if (p)
+        slices_add(p, (int64_t)number(r, "from", 0), (int64_t)number(r, "to", 0), (int)pixels,
+                   &a->body);
+}
+
+static void waits(const struct http_request *r, struct http_answer *a) {
+    const struct profile *p = profile_of(r, a);
+    if (p) slices_waits(p, &a->body);
+}
+
+/* A table of the profile, as `trireme profile` has written it. */
+static void table(const struct http_request *r, struct http_answer *a) {
+    static const char *const names[] = {"ops", "comm", "steps", "memory"};
+    const char *name = http_value(r, "name");
+    size_t k = 0, bytes;
+    char path[4200], *data;
+    while (name && k < COUNT(names) && strcmp(names[k], name)) k++;
+    if (!name || k == COUNT(names)) {
+        a->code = 404;
+        return;
+    }
+    const struct profile *p = profile_of(r, a);
+    if (!p) return;
+    base_format(path, sizeof path, "%s/%s.csv", p->folder, names[k]);
+    a->type = "text/csv; charset=utf-8";
+    if (base_read_file(path, &data, &bytes)) return; /* it has not been derived: empty */
+    text_add_bytes(&a->body, data, bytes);
+    free(data);
+}
+
 static void events(const struct http_request *r, struct http_answer *a) {
     a->type = "text/event-stream";
     a->follows = true;
@@ -236,7 +279,7 @@ static const struct {
 } routes[] = {
     {"/api/runs", runs},   {"/api/run", run_file},  {"/api/report", report},
     {"/api/curve", curve}, {"/api/row", row},       {"/api/heat", heat},
-    {"/api/log", log_lines},
+    {"/api/log", log_lines}, {"/api/slices", slices}, {"/api/waits", waits}, {"/api/table", table},
     {"/api/events", events},
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of pages, the way from one to another, keys, theme. An address is #PAGE or #PAGE/RUN.
+import * as communication from "/communication.js";
 import * as curves from "/curves.js";
 import {follow} from "/data.js";
 import {count, element, number} from "/draw.js";
 import * as faults from "/faults.js";
 import * as log from "/log.js";
+import * as operators from "/operators.js";
 import * as runs from "/runs.js";
 import * as summary from "/summary.js";
+import * as timeline from "/timeline.js";
 import * as workers from "/workers.js";
 
 // of: "run": it shows one. A page is a module with `load`, which asks the server, and `show`, which
@@ -17,6 +20,9 @@ const pages = [
     {name: "workers", title: "Workers", page: workers, of: "run"},
     {name: "faults", title: "Faults", page: faults, of: "run"},
     {name: "log", title: "Log", page: log, of: "run"},
+    {name: "communication", title: "Communication", page: communication, of: "run"},
+    {name: "timeline", title: "Timeline", page: timeline, of: "run"},
+    {name: "operators", title: "Operators", page: operators, of: "run"},
     {name: "curves", title: "Curves", page: curves},
 ];
 

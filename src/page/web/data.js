@@ -28,3 +28,18 @@ export function follow(watcher) {
 }
 
 document.addEventListener("visibilitychange", open);
+
+// The rows of a table of the latest profile, as objects; null: the run has no profile.
+export async function table(name, run) {
+    const answer = await fetch(`/api/table?${new URLSearchParams({name, run})}`);
+    if (!answer.ok) throw new Error((await answer.text()).trim());
+    const text = await answer.text();
+    if (text === "null") return null;
+    const [head, ...lines] = text.split("\n").filter(Boolean).map((line) =>
+        line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).map((cell) =>
+            cell.replace(/,$/, "").replace(/^"|"$/g, "").replaceAll('""', '"')));
+    return lines.map((cells) => Object.fromEntries(head.map((field, i) => {
+        const cell = cells[i] ?? "";
+        return [field, cell !== "" && Number.isFinite(Number(cell)) ? Number(cell) : cell];
+    })));
+}

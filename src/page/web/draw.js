@@ -8,7 +8,7 @@ export function element(name, attributes = {}, ...children) {
         if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
         else if (value !== null && value !== false) made.setAttribute(key, value);
     }
-    made.append(...children.filter((child) => child !== null));
+    made.append(...children.flat().filter((child) => child !== null && child !== undefined));
     return made;
 }
 
@@ -32,6 +32,7 @@ export function short(value) {
 
 export function share(value) {
     const percent = 100 * value;
+    if (percent >= 99 && percent < 99.95) return `${percent.toFixed(1)}\u2009%`;
     return `${percent < 9.95 ? Number(percent.toPrecision(2)) : Math.round(percent)}\u2009%`;
 }
 
@@ -82,6 +83,23 @@ export function write(g, text, x, y, name, align = "left", ground = "paper") {
     written.push({canvas: g.canvas, text, left, top: y - 6, width, height: 12, ink: g.fillStyle,
                   ground: colour(ground)});
     return width;
+}
+
+// Absent work.
+export function hatch(g) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const t = tile.getContext("2d");
+    t.fillStyle = colour("wait");
+    t.fillRect(0, 0, 6, 6);
+    t.strokeStyle = colour("hatch");
+    for (const x of [-6, 0, 6]) {
+        t.beginPath();
+        t.moveTo(x, 6);
+        t.lineTo(x + 6, 0);
+        t.stroke();
+    }
+    return g.createPattern(tile, "repeat");
 }
 
 // Round values from low to high, at most `most` of them.

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Timeline: what happened in this step? Per thread a row of what it did, and one of operators.
+import {reload} from "/app.js";
+import {get} from "/data.js";
+import {colour, count, duration, element, hatch, number, pen, share, ticks, write} from "/draw.js";
+import {without} from "/profile.js";
+
+const categories = ["compute", "sum", "move", "data", "save", "wait"];
+const LEFT = 84, ROW = 18, GAP = 10, TOP = 22, OVERVIEW = 5;
+
+export async function load({run, state}) {
+    const {row} = await get("run", {run});
+    const pixels = Math.max(100, document.getElementById("page").clientWidth - LEFT - 64);
+    const query = state.range ? {from: Math.round(state.range[0]), to: Math.round(state.range[1])} : {};
+    const data = await get("slices", {run, pixels, ...query});
+    if (data && !state.whole) state.whole = await get("slices", {run, pixels});
+    if (data && !state.range && data.steps.length > 1) { // the first whole step
+        const [, begin, end] = data.steps[0];
+        state.range = [begin, end];
+        return {row, data: await get("slices", {run, pixels, from: begin, to: end})};
+    }
+    return {row, data};
+}
+
+const inside = ({data, state}) => state.range ?? [data.begin, data.end];
+
+function stepAt(data, [from, to]) {
+    return data.steps.find(([, begin, end]) => begin < to && end > from);
+}
+
+function details(data, slice) {
+    if (!slice) return element("p", {class: "dim small"}, "Click a slice for its details. Keys: w s zoom, a d pan, n p next and previous step.");
+    const rows = [["begins", duration(slice.begin / 1e9)], ["takes", duration((slice.end - slice.begin) / 1e9)]];
+    const item = slice.item >= 0 ? data.items[slice.item] : null;
+    if (slice.step) rows.push(["step", count(slice.step)]);
+    if (slice.lane >= 0) rows.push(["lane", slice.lane]);
+    if (slice.whom >= 0) rows.push(["waits for", `thread ${slice.whom}`]);
+    if (item) {
+        rows.push(["of", item.in], ["gives", item.out], ["phase", item.phase + (item.backward ? ", backward" : "")]);
+        if (item.flops > 0) rows.push(["arithmetic", `${(item.flops / 1e9).toPrecision(3)} GFLOP, ${(item.flops / (slice.end - slice.begin)).toPrecision(3)} GFLOP/s`]);
+        if (item.bytes > 0) rows.push(["memory", `${(item.bytes / 1048576).toPrecision(3)} MiB, ${(item.bytes / (slice.end - slice.begin)).toPrecision(3)} GB/s`]);
+        if (item.ideal > 0) rows.push(["of the roofline", share(item.ideal / (slice.end - slice.begin))]);
+        if (item.calls > 0) rows.push(["its mean", duration(item.ns / item.calls / 1e9)]);
+        rows.push(["others waited for it", duration(item.waited / 1e9)]);
+        if (item.move) rows.push(["why", item.move]);
+    }
+    const title = item ? `${item.operator} ${item.name}` : slice.kind >= 0 ? data.kinds[slice.kind] : "merged";
+    return element("div", {}, element("h2", {class: "mono"}, title),
+        element("dl", {}, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])));
+}
+
+export function show({row, data}, current) {
+    current.shown = {row};
+    if (!data) return [without(row)];
+    const {state} = current, range = inside({data, state}), step = stepAt(data, range);
+    const move = (by) => () => go(state, data, by);
+    return [
+        element("p", {class: "lead"}, step ? ["Step ", number(step[0], "steps.csv:step", count, {}, "strong"), " takes ",
+            number((step[2] - step[1]) / 1e9, "steps.csv:seconds", duration, {}, "strong")] : "",
+            step ? ". " : "", data.path ? `The critical path of a step: ${data.path}.` : "",
+            data.lost ? ` ${count(data.lost)} spans were lost while it was recorded.` : ""),
+        element("div", {class: "tools"}, element("button", {type: "button", onclick: move(-1), "data-focus": "previous"}, "previous step"),
+            element("button", {type: "button", onclick: move(1), "data-focus": "next"}, "next step"),
+            element("button", {type: "button", "data-focus": "all", onclick: () => zoom(state, data, [data.begin, data.end])}, "all steps"),
+            element("input", {type: "search", placeholder: "find an operator", "aria-label": "find an operator", "data-focus": "find",
+                value: state.find ?? "", oninput: (event) => { state.find = event.target.value; drawn({row, data}, current); }})),
+        element("figure", {}, element("canvas", {id: "overview", role: "img", "aria-label": "all of the profile"}),
+            element("canvas", {id: "tracks", role: "img", tabindex: "0", "aria-label": "what each thread did"})),
+        element("div", {class: "key"}, ...categories.map((name) => element("span", {}, element("span", {class: `swatch k-${name}`}),
+            ({compute: "compute", sum: "sums, update", move: "moves", data: "samples", save: "between steps", wait: "waiting"})[name]))),
+        element("section", {id: "details"}, details(data, state.chosen)),
+        element("details", {}, element("summary", {class: "dim small"}, "Time of each thread as a table"),
+            element("table", {"aria-label": "time of threads"}, element("tbody", {}, ...data.threads.map((thread) =>
+                element("tr", {}, element("td", {}, name(thread)), element("td", {}, thread.what), ...categories.map((category, k) =>
+                    element("td", {class: "right"}, `${category} ${duration(thread.times.filter((one) => one[2] === k)
+                        .reduce((sum, [begin, end]) => sum + end - begin, 0) / 1e9)}`)))))))];
+}
+
+const name = ({host, worker, thread}) => `${host ? `${host} ` : ""}w${worker}${thread ? `.${thread}` : ""}`;
+
+function zoom(state, data, [from, to]) {
+    const most = data.end - data.begin, size = Math.min(Math.max(to - from, 1000), most);
+    const begin = Math.max(data.begin, Math.min(from, data.end - size));
+    state.range = [begin, begin + size];
+    reload();
+}
+
+function go(state, data, by) {
+    const at = data.steps.findIndex(([, begin, end]) => begin < inside({data, state})[1] && end > inside({data, state})[0]);
+    const step = data.steps[Math.max(0, Math.min(data.steps.length - 1, at + by))];
+    if (step) zoom(state, data, [step[1], step[2]]);
+}
+
+export function key(event, {state, data: {data}}) {
+    if (!data) return;
+    const [from, to] = inside({data, state}), size = to - from, middle = (from + to) / 2;
+    const keys = {w: [middle - size / 4, middle + size / 4], s: [middle - size, middle + size],
+                  a: [from - size / 4, to - size / 4], d: [from + size / 4, to + size / 4]};
+    if (keys[event.key]) zoom(state, data, keys[event.key]);
+    if (event.key === "n") go(state, data, 1);
+    if (event.key === "p") go(state, data, -1);
+}
+
+// Of an operator's scope, "layer1/0" of "layer1/0/conv1".
+const scope = (item) => item.scope.split("/").slice(0, 2).join("/");
+
+export function drawn({data}, {state}) {
+    const canvas = document.getElementById("tracks"), strip = document.getElementById("overview");
+    if (!canvas || !data) return;
+    const threads = data.threads.filter(({times, operators}) => times.length || operators.length);
+    const [from, to] = inside({data, state}), {g, width} = pen(canvas, TOP + threads.length * (2 * ROW + GAP));
+    const X = (time) => LEFT + (time - from) / (to - from) * (width - LEFT), hatched = hatch(g), boxes = [];
+    const fill = (category) => categories[category] === "wait" ? hatched : colour(categories[category]);
+    const fills = categories.map((_, k) => fill(k));
+    for (const at of ticks((from - origin(data, from)) / 1e9, (to - origin(data, from)) / 1e9, Math.max(2, Math.floor((width - LEFT) / 110)))) {
+        const x = X(1e9 * at + origin(data, from));
+        if (x > width - 30 || x < LEFT + 10) continue;
+        write(g, duration(at), x, 8, "ink3", "center");
+        g.fillStyle = colour("rule");
+        g.fillRect(Math.round(x), TOP - 4, 1, threads.length * (2 * ROW + GAP));
+    }
+    threads.forEach((thread, i) => {
+        const top = TOP + i * (2 * ROW + GAP);
+        write(g, name(thread), 0, top + ROW / 2, "ink2");
+        if (thread.what !== "computes" && width > 700) write(g, thread.what.split(" ")[0], 0, top + ROW * 1.5, "ink3");
+        for (const [begin, end, category, kind, whom, step, lane] of thread.times) {
+            const x = X(begin), w = Math.max(1, X(end) - x);
+            g.fillStyle = fills[category];
+            g.fillRect(x, top, w, ROW - 2);
+            boxes.push({x, y: top, w, h: ROW, begin, end, kind, whom, step, lane, item: -1});
+            if (kind >= 0 && categories[category] === "wait") caption(g, data.kinds[kind], x, top, w, "ink", "wait");
+        }
+        for (const [begin, end, category, item, step, lane] of thread.operators) {
+            const x = X(begin), w = Math.max(1, X(end) - x), is = data.items[item];
+            const wanted = !state.find || (is && `${is.operator} ${is.name}`.includes(state.find));
+            g.globalAlpha = wanted ? 1 : 0.2;
+            g.fillStyle = fills[category];
+            g.fillRect(x, top + ROW, w > 2 ? w - 0.5 : w, ROW - 2);
+            g.globalAlpha = 1;
+            boxes.push({x, y: top + ROW, w, h: ROW, begin, end, kind: -1, whom: -1, step, lane, item});
+            if (is && wanted) caption(g, is.operator, x, top + ROW, w, "onfill", categories[category]);
+        }
+    });
+    const at = (event) => {
+        const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+        return boxes.findLast((one) => x >= one.x && x <= one.x + one.w && y >= one.y && y < one.y + one.h);
+    };
+    pointer(canvas, state, data, (event) => {
+        state.chosen = at(event) ?? null;
+        document.getElementById("details").replaceChildren(details(data, state.chosen));
+    }, (x) => from + (x - LEFT) / (width - LEFT) * (to - from));
+    overview(strip, state, data, [from, to]);
+}
+
+// Times count from the begin of the step that is shown.
+const origin = (data, from) => (stepAt(data, [from, from + 1]) ?? [0, data.begin])[1];
+
+function caption(g, text, x, y, w, ink, ground) {
+    if (w < 30) return;
+    g.font = "10px Inter, system-ui, sans-serif";
+    if (g.measureText(text).width < w - 8) write(g, text, x + 4, y + ROW / 2 - 1, ink, "left", ground);
+    g.font = "11px Inter, system-ui, sans-serif";
+}
+
+// Drag pans, the wheel zooms, a click chooses.
+function pointer(canvas, state, data, choose, time) {
+    canvas.onpointerdown = (event) => {
+        const begin = event.clientX, [from, to] = state.range ?? [data.begin, data.end];
+        canvas.setPointerCapture(event.pointerId);
+        canvas.onpointerup = (end) => {
+            canvas.onpointerup = null;
+            const moved = begin - end.clientX;
+            if (Math.abs(moved) < 4) return choose(end);
+            const by = moved / (canvas.clientWidth - LEFT) * (to - from);
+            zoom(state, data, [from + by, to + by]);
+        };
+    };
+    canvas.onwheel = (event) => {
+        if (!event.ctrlKey && !event.shiftKey) return;
+        event.preventDefault();
+        const at = time(event.clientX - canvas.getBoundingClientRect().left), [from, to] = state.range ?? [data.begin, data.end];
+        const k = event.deltaY > 0 ? 1.25 : 0.8;
+        zoom(state, data, [at - (at - from) * k, at + (to - at) * k]);
+    };
+}
+
+function overview(canvas, state, data, [from, to]) {
+    const {threads} = state.whole ?? data;
+    const {g, width, height} = pen(canvas, Math.min(48, 8 + threads.length * OVERVIEW));
+    const X = (time) => LEFT + (time - data.begin) / (data.end - data.begin) * (width - LEFT), hatched = hatch(g);
+    threads.slice(0, 8).forEach((thread, i) => {
+        for (const [begin, end, category] of thread.times) {
+            g.fillStyle = categories[category] === "wait" ? hatched : colour(categories[category]);
+            g.fillRect(X(begin), 4 + i * OVERVIEW, Math.max(1, X(end) - X(begin)), OVERVIEW - 1);
+        }
+    });
+    g.strokeStyle = colour("link");
+    g.strokeRect(X(from) + 0.5, 0.5, Math.max(2, X(to) - X(from)) - 1, height - 1);
+    canvas.onclick = (event) => {
+        const x = event.clientX - canvas.getBoundingClientRect().left, size = to - from;
+        const at = data.begin + (x - LEFT) / (width - LEFT) * (data.end - data.begin);
+        zoom(state, data, [at - size / 2, at + size / 2]);
+    };
+}
