@@ -27,8 +27,10 @@ static double number(const struct http_request *r, const char *key, double other
 
 /* The run that is asked for; -1, with the answer, if there is none. */
 static int run_of(const struct http_request *r, struct http_answer *a) {
-    const double run = number(r, "run", -1);
-    if (run >= 0 && run < runs_count() && run == floor(run)) return (int)run;
+    const char *run = http_value(r, "run");
+    if (run && *run && strlen(run) < 9 && strspn(run, "0123456789") == strlen(run) &&
+        atoi(run) < runs_count())
+        return atoi(run);
     a->code = 404;
     text_add(&a->body, "there is no such run");
     return -1;

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server of `trireme dashboard`: who may ask, what it answers about runs that grow, are cut or
+strange, and that clients cannot hold it up. Usage: server.py PROGRAM [CASE ...]"""
+import json
+import os
+import random
+import socket
+import stat
+import subprocess
+import time
+
+from served import PROGRAM, Server, free_port, need, run_cases, train, until
+
+
+def refused(words, text, code=2):
+    run = subprocess.run([PROGRAM, "dashboard", *words], capture_output=True, text=True,
+                         timeout=20)
+    need(run.returncode == code and text in run.stderr,
+         f"{words}: exit code {run.returncode}, {run.stderr}")
+    need(run.stderr.count("\n") == 1, f"more than a line: {run.stderr}")
+
+
+def mistakes():
+    os.makedirs("empty", exist_ok=True)
+    refused(["nowhere"], "nowhere: No such file")
+    refused(["empty", "--port", "99999"], "it can be 1 to 65535")
+    refused(["empty", "other"], "one word too many")
+    refused(["empty", "--host", "198.51.100.1"], "no address of this machine")
+    refused(["empty", "--name", "me"], "--name is for --host")
+    with open("secret", "w") as f:
+        f.write("0" * 32)
+    os.chmod("secret", 0o644)
+    refused(["empty", "--token-file", "secret"], "can be read by others: chmod 600")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        refused(["empty", "--port", str(port)], f"port {port} is taken by python")
+
+
+def who():
+    train("lenet5", "--steps", "3", out="runs/a")
+    with Server("runs") as s:
+        first = s.ask("/?token=" + s.token, cookie=False)
+        need(first.status == 303 and first.headers["Location"] == "/", f"{first.status}")
+        cookie = first.headers["Set-Cookie"]
+        need("HttpOnly" in cookie and "SameSite" in cookie and cookie.startswith("trireme-"), cookie)
+        need(first.headers["Referrer-Policy"] == "no-referrer", "the address would be told")
+        with Server("runs") as other:
+            need(other.login().split("=")[0] != cookie.split("=")[0], "two servers, one cookie")
+        answers = {
+            "without the cookie": (s.ask("/", cookie=False), 403),
+            "an old link": (s.ask("/?token=" + "0" * 32, cookie=False), 403),
+            "a short token": (s.ask("/?token=0", cookie=False), 403),
+            "another host's name": (s.ask("/api/runs", Host="evil.example"), 421),
+            "no host": (s.ask("/api/runs", Host=""), 421),
+            "a tunnel's port": (s.ask("/api/runs", Host="localhost:9"), 200),
+            "the long address": (s.ask("/api/runs", Host="[::1]:9"), 200),
+            "another site": (s.ask("/api/runs", Sec_Fetch_Site="cross-site",
+                                   Sec_Fetch_Mode="no-cors", Sec_Fetch_Dest="script"), 403),
+            "a click there": (s.ask("/", Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate",
+                                    Sec_Fetch_Dest="document"), 200),
+            "POST": (s.ask("/api/runs", method="POST", Content_Length="0"), 405),
+            "dots": (s.ask("/../../etc/passwd"), 404),
+            "dots in hex": (s.ask("/%2e%2e/%2e%2e/etc/passwd"), 404),
+            "dots and a zero": (s.ask("/api/run?run=..%2f..%00"), 404),
+            "no such run": (s.ask("/api/report?run=1"), 404),
+            "a run that is no number": (s.ask("/api/report?run=0x0"), 404),
+            "half a run": (s.ask("/api/report?run=0.5"), 404),
+            "no such table": (s.ask("/api/table?run=0&name=../run"), 404),
+        }
+        for name, (answer, code) in answers.items():
+            need(answer.status == code, f"{name}: {answer.status} {answer.text[:200]}")
+            policy = answer.headers["Content-Security-Policy"] or ""
+            need(policy.startswith("default-src 'none'; script-src 'self';"), f"{name}: {policy}")
+        log = s.errors()
+        need(sum(code >= 400 for _, code in answers.values()) <= log.count("\n") and
+             "403 /: " in log and s.token not in log, log)
+        with socket.create_connection(("127.0.0.1", s.port)) as c:
+            c.settimeout(20)
+            try:
+                c.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 1_000_000)
+                answer = c.recv(100)
+            except ConnectionError:
+                answer = b""
+            need(not answer or b" 4" in answer, f"headers of a megabyte: {answer}")
+        need(s.ask("/api/runs").status == 200, "it does not go on")
+
+
+def token_file():
+    os.makedirs("runs", exist_ok=True)
+    with Server("runs", "--token-file", "token") as s:
+        first = s.token
+    need(stat.S_IMODE(os.stat("token").st_mode) == 0o600, "others can read the token")
+    with Server("runs", "--token-file", "token") as s:
+        need(s.token == first, "the link has changed")
+
+
+def found():
+    """New runs appear; links are not followed, nor more than eight levels."""
+    os.makedirs("many", exist_ok=True)
+    with Server("many") as s:
+        need("There are no runs" in s.said + s.process.stdout.readline(), s.said)
+        names = lambda: [row["name"] for row in json.loads(s.ask("/api/runs").text)["runs"]]
+        need(names() == [], names())
+        train("lenet5", "--steps", "2", out="outside")
+        train("lenet5", "--steps", "2", out="many/a/first")
+        os.symlink("../outside", "many/link")
+        deep = "many/" + "/".join("12345678")
+        os.makedirs(deep + "/9")
+        for where in (deep, deep + "/9"):
+            with open(where + "/metrics.jsonl", "w") as f:
+                f.write('{"step":1,"loss":2}\n')
+        until(lambda: len(names()) == 2, f"after 5 s: {names()}", 5)
+        need(sorted(names()) == ["1/2/3/4/5/6/7/8", "a/first"], names())
+
+
+def cut():
+    """Files that end anywhere, are strange or gone: an answer, and the server goes on."""
+    train("lenet5", "-n", "2", "--lanes", "4", "--steps", "60", "--profile", "steps=40..41",
+          out="cut/run")
+    files = {}
+    for folder, _, names in os.walk("cut/run"):
+        for name in names:
+            path = os.path.join(folder, name)
+            files[path] = open(path, "rb").read()
+    draw = random.Random(7)
+    paths = ["runs", "run?run=0", "report?run=0", "curve?run=0", "heat?run=0", "log?run=0",
+             "slices?run=0", "waits?run=0", "table?run=0&name=ops", "row?run=0"]
+    with Server("cut") as s:
+        for turn in range(24):
+            for path, data in files.items():
+                at = draw.randrange(len(data) + 1)
+                how = draw.choice(["cut", "noise", "gone", "whole", "whole"])
+                if how == "gone" and os.path.exists(path):
+                    os.unlink(path)
+                elif how != "gone":
+                    with open(path, "wb") as f:
+                        f.write({"cut": data[:at], "whole": data}.get(
+                            how, data[:at] + draw.randbytes(20) + data[at + 20:]))
+            for path in paths:
+                answer = s.ask("/api/" + path)
+                need(answer.status in (200, 500), f"{path}: {answer.status} {answer.text[:200]}")
+                if answer.status == 200 and not path.startswith("table"):
+                    json.loads(answer.text)
+        need(s.process.poll() is None, s.errors())
+
+
+def later():
+    os.makedirs("later/run")
+    with open("later/run/run.json", "w") as f:
+        f.write('{"format":9}')
+    with Server("later") as s:
+        row = json.loads(s.ask("/api/runs").text)["runs"][0]
+        need("of a later version" in row["trouble"], row)
+        need("of a later version" in s.ask("/api/report?run=0").text, "the report does not say so")
+
+
+def stream(s, run=""):
+    c = socket.create_connection(("127.0.0.1", s.port))
+    c.settimeout(20)
+    c.sendall(f"GET /api/events{run} HTTP/1.1\r\nHost: localhost\r\n"
+              f"Cookie: {s.login()}\r\n\r\n".encode())
+    return c
+
+
+def live():
+    """What changes is told within 2 s; those who send no request, or never read, harm nobody."""
+    train("lenet5", "--steps", "2", out="live/a")
+    with Server("live") as s:
+        reader, deaf = stream(s, "?run=0"), stream(s)
+        reader.recv(4096)
+        slow = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(50)]
+        for c in slow:
+            c.sendall(b"GET / HTTP/1.1\r\n")
+        began = time.monotonic()
+        with open("live/a/metrics.jsonl", "a") as f:
+            f.write('{"step":3,"loss":1}\n')
+        need(b"data:" in reader.recv(4096), "no event")
+        need(time.monotonic() - began < 2, f"told after {time.monotonic() - began:.1f} s")
+        for c in slow:
+            c.settimeout(20)
+            try:
+                need(c.recv(1) == b"", "a request that never ends is answered")
+            except ConnectionError:
+                pass
+        took = time.monotonic() - began
+        need(4 < took < 9, f"they are closed after {took:.1f} s")
+        need(s.ask("/api/runs").status == 200, "no answer")
+        deaf.close()
+        reader.close()
+
+
+def ends():
+    os.makedirs("runs", exist_ok=True)
+    s = Server("runs")
+    c = stream(s)
+    c.recv(100)
+    need(s.close() == 0, "it does not end well while a page is open")
+    c.close()
+
+
+run_cases({"mistakes": mistakes, "who may ask": who, "the same link": token_file,
+           "new runs": found, "files that are cut": cut, "a later version": later,
+           "live": live, "an end": ends})
