@@ -108,6 +108,7 @@ export function render() {
     put($("page"), current.page.page.show(current.data, current));
     put($("head"), head());
     current.page.page.drawn?.(current.data, current);
+    $("page").dataset.shown = location.hash; // for tests
 }
 
 function fail(error) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communication: why do workers wait?
 import {get, table} from "/data.js";
-import {colour, count, duration, element, number, pen, share, write} from "/draw.js";
+import {colour, count, duration, element, from, number, pen, share, write} from "/draw.js";
 import {without} from "/profile.js";
 
 export async function load({run}) {
@@ -46,7 +46,8 @@ function transfers(moves) {
     const bytes = (value) => value >= 1 << 20 ? `${(value / (1 << 20)).toFixed(1)}\u2009MiB` : value >= 1024 ? `${(value / 1024).toFixed(1)}\u2009KiB` : `${count(value)}\u2009B`;
     return element("section", {}, element("h2", {}, "Moves, sums and transfers"),
         element("p", {class: "dim small"}, "In all profiled steps. Exposed: no thread of the worker computed meanwhile.",
-            moves.length > rows.length ? ` The first ${rows.length} of ${count(moves.length)}.` : ""),
+            ...(moves.length > rows.length ? [" The first ", number(rows.length, "comm.csv", count), " of ",
+                number(moves.length, "comm.csv", count), "."] : [])),
         element("div", {class: "wide"}, element("table", {"aria-label": "moves, sums and transfers"},
             element("thead", {}, element("tr", {}, ...["what", "of", "why"].map((name) => element("th", {scope: "col"}, name)),
                 ...["times", "bytes", "time", "exposed", "others waited"].map((name) => element("th", {scope: "col", class: "right"}, name)),
@@ -54,9 +55,9 @@ function transfers(moves) {
             element("tbody", {}, ...rows.map((row) => {
                 const bar = element("span", {class: `inside ${row.kind === "sum" ? "k-sum" : "k-move"}`});
                 bar.style.width = `${80 * row.exposed / most}px`;
-                return element("tr", {}, element("td", {}, row.kind, row.operator !== row.kind ? ` ${row.operator}` : ""),
-                    element("td", {class: "mono"}, row.scope || row.name, row.host ? ` ${row.host}` : "", row.kind === "sum" && row.bucket !== "" ? `, bucket ${row.bucket}` : ""),
-                    element("td", {class: "dim"}, row.why),
+                return element("tr", {}, element("td", {"data-source": "comm.csv"}, row.kind, row.operator !== row.kind ? ` ${row.operator}` : ""),
+                    element("td", {class: "mono", "data-source": "comm.csv"}, row.scope || row.name, row.host ? ` ${row.host}` : "", row.kind === "sum" && row.bucket !== "" ? `, bucket ${row.bucket}` : ""),
+                    element("td", {class: "dim"}, from("comm.csv:why", row.why)),
                     right(row, "times", count), right(row, "bytes", bytes), right(row, "seconds", duration),
                     right(row, "exposed", duration), right(row, "waited", duration), element("td", {}, bar));
             })))));

@@ -2,7 +2,7 @@
 // Curves: does it learn? Any result of up to eight runs.
 import {address, reload, render} from "/app.js";
 import {get} from "/data.js";
-import {count, element, number, short} from "/draw.js";
+import {count, element, from as said, number, short} from "/draw.js";
 import {plot} from "/plot.js";
 
 const MOST = 8;
@@ -35,7 +35,7 @@ function lead(shown, curves, state) {
     const change = last[3] - from[3], still = Math.abs(change) > 0.002 * Math.abs(last[3]);
     const name = state.key[0].toUpperCase() + state.key.slice(1);
     return element("p", {class: "lead"}, element("strong", {}, name), " of ",
-        element("strong", {}, shown[0].name), " is ",
+        element("strong", {}, said("directory", shown[0].name)), " is ",
         element("strong", {}, number(last[3], `metrics.jsonl:${state.key}`, short)),
         points.length < 10 ? "." : still ? `; it ${change < 0 ? "fell" : "rose"} by ` : "; it hardly changed in the last tenth.",
         ...(points.length >= 10 && still
@@ -70,7 +70,7 @@ function legend({shown, curves}, state) {
     return shown.map((row, i) => {
         const swatch = element("span", {class: "swatch"});
         swatch.style.background = `var(--run${i})`;
-        return element("span", {}, swatch, row.name, " ",
+        return element("span", {}, swatch, said("directory", row.name), " ",
             number(curves[i].training.at(-1)?.[3] ?? null, `metrics.jsonl:${state.key}`, short));
     });
 }
@@ -111,11 +111,11 @@ export function show(data, current) {
             element("span", {class: "dim"}, "band: least to most of a pixel; broken: evaluations; drag to zoom")),
             element("canvas", {id: "curve", role: "img", "aria-label": `${state.key} over ${state.by}`})),
         damaged ? element("p", {class: "warn small"},
-            `${count(damaged)} damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null,
+            number(damaged, "metrics.jsonl:damaged", count), ` damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null,
         element("details", {}, element("summary", {class: "dim small"}, "These numbers as a table"),
             element("div", {class: "wide"}, element("table", {"aria-label": "points of the curves"},
                 element("tbody", {}, ...figures.filter((_, i) => i % Math.ceil(figures.length / 200) === 0)
-                    .map((line) => element("tr", {}, ...line.map((cell) =>
+                    .map((line) => element("tr", {"data-source": "metrics.jsonl"}, ...line.map((cell) =>
                         element("td", {}, typeof cell === "number" ? short(cell) : cell)))))))),
     ].filter(Boolean);
 }

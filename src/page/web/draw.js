@@ -20,6 +20,9 @@ export function number(value, source, text, attributes = {}, name = "span") {
     return element(name, {...attributes, "data-value": value, "data-source": source}, text(value));
 }
 
+// A text from a file, which may have numbers in it.
+export const from = (source, ...text) => element("span", {"data-source": source}, ...text);
+
 export const count = (value) => Math.round(value).toLocaleString("en");
 
 export function short(value) {

@@ -2,7 +2,7 @@
 // Faults: what went wrong, and what did it cost?
 import {address} from "/app.js";
 import {get} from "/data.js";
-import {colour, count, duration, element, moment, number, pen, share, write} from "/draw.js";
+import {colour, count, duration, element, from, moment, number, pen, share, write} from "/draw.js";
 
 export async function load({run}) {
     const [{row, file}, report] = await Promise.all([get("run", {run}), get("report", {run})]);
@@ -19,7 +19,7 @@ function lead(file, report) {
     if (!deaths && !stalls)
         return element("p", {class: "lead"}, "No worker died, and nothing stalled. Of the run's time ", good, " was useful.");
     const what = [deaths ? some(deaths, "death") : "", stalls ? some(stalls, "stall") : ""].filter(Boolean).join(" and ");
-    return element("p", {class: "lead"}, element("strong", {class: "bad"}, what), " cost ",
+    return element("p", {class: "lead"}, element("strong", {class: "bad", "data-source": "run.json:deaths, stalls"}, what), " cost ",
         number(cost, "report:lost", duration, {}, "strong"), ". Of the run's time ", good, " was useful.");
 }
 
@@ -45,9 +45,9 @@ function list(file, run) {
                 number(fault.time, `run.json:faults.${i}.time`, moment, {}, "td"),
                 number(fault.step, `run.json:faults.${i}.step`, count, {}, "td"),
                 element("td", {class: fault.kind === "death" ? "bad" : ""}, fault.kind),
-                element("td", {}, fault.worker >= 0 ? `worker ${fault.worker}` : ""),
+                element("td", {}, from(`run.json:faults.${i}.worker`, fault.worker >= 0 ? `worker ${fault.worker}` : "")),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
-                element("td", {}, fault.text, " ", element("a", {href: address("log", run,
+                element("td", {}, from(`run.json:faults.${i}.text`, fault.text), " ", element("a", {href: address("log", run,
                     `worker=${fault.worker}&since=${fault.step}`)}, "log")))).reverse()))));
 }
 

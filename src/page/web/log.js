@@ -58,7 +58,7 @@ export function show({row, file, lines, all}, current) {
             find, state.since ? element("button", {type: "button", "data-focus": "since", onclick: () => { state.since = ""; reload(); }}, `from step ${state.since} on ✕`) : null),
         element("div", {class: "wide"}, element("table", {class: "log", "aria-label": "log"},
             element("tbody", {}, ...folded(lines).reverse().map(({line: [time, from, level, event, text, step], times}) =>
-                element("tr", {}, element("td", {class: "dim mono"}, time ? element("time", {datetime: time}, time.slice(11, 23)) : ""),
+                element("tr", {"data-source": "log"}, element("td", {class: "dim mono"}, time ? element("time", {datetime: time}, time.slice(11, 23)) : ""),
                     element("td", {class: "dim"}, from),
                     element("td", {class: level === "error" ? "bad" : level === "warning" ? "warn" : ""}, event, times > 1 ? ` × ${times}` : ""),
                     element("td", {class: "mono"}, text, " ",

@@ -2,7 +2,7 @@
 // Operators: what takes the time?
 import {render} from "/app.js";
 import {get, table as read} from "/data.js";
-import {count, duration, element, number, share, short} from "/draw.js";
+import {count, duration, element, from, number, share, short} from "/draw.js";
 import {without} from "/profile.js";
 import {table} from "/table.js";
 
@@ -18,7 +18,7 @@ const known = (value) => (value === "" ? null : value);
 function lead(kinds) {
     const first = kinds[0];
     const share_ = number(first.share, `ops.csv:${first.operator}:share`, share, {}, "strong");
-    return element("p", {class: "lead"}, element("strong", {}, first.operator), " takes ", share_, " of the time of operators",
+    return element("p", {class: "lead"}, element("strong", {}, from("ops.csv:operator", first.operator)), " takes ", share_, " of the time of operators",
         first.roofline === "" ? "." : [", at ", number(first.roofline, `ops.csv:${first.operator}:roofline`, share, {}, "strong")],
         first.roofline === "" ? "" : " of what arithmetic and memory of this machine allow.");
 }
@@ -38,9 +38,9 @@ export function show({row, rows}, current) {
     const column = (name, field, text) => ({name, key: (one) => known(one[field]), right: true,
         cell: (one) => number(known(one[field]), source(one, field), text)});
     const columns = [
-        {name: "operator", key: (one) => one.operator, cell: (one) => element("div", {}, one.operator,
+        {name: "operator", key: (one) => one.operator, cell: (one) => element("div", {"data-source": "ops.csv"}, one.operator,
             one.level === "kind" ? "" : element("div", {class: "dim small mono"}, one.scope || one.name))},
-        ...(state.level === "kind" ? [] : [{name: "of", key: (one) => one.in, cell: (one) => element("span", {class: "dim small mono"}, one.in)}]),
+        ...(state.level === "kind" ? [] : [{name: "of", key: (one) => one.in, cell: (one) => element("span", {class: "dim small mono"}, from("ops.csv:in", one.in))}]),
         column("calls", "calls", count), column("time", "seconds", duration), column("share", "share", share),
         column("GFLOP/s", "gflops", short), column("GB/s", "gbytes", short), column("roofline", "roofline", share)];
     const button = (level, title) => element("button", {type: "button", "aria-pressed": String(state.level === level),
@@ -49,6 +49,7 @@ export function show({row, rows}, current) {
         "data-focus": "find", value: state.find, oninput: (event) => { state.find = event.target.value; render(); }});
     return [lead(kinds), element("div", {class: "tools"}, button("kind", "by kind"), button("instance", "each"), find),
         table(columns, [...shown].sort((a, b) => b.seconds - a.seconds).slice(0, MOST), state.sort, render, {label: "operators"}),
-        shown.length > MOST ? element("p", {class: "dim small"}, `The ${MOST} that take longest, of ${count(shown.length)}.`) : null]
+        shown.length > MOST ? element("p", {class: "dim small"}, "The ", number(MOST, "ops.csv", count), " that take longest, of ",
+            number(shown.length, "ops.csv", count), ".") : null]
         .filter(Boolean);
 }

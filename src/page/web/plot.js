@@ -88,7 +88,7 @@ function label(g, curves, Y, x, height, log) {
     const found = [];
     for (const {points, colour: name} of curves) {
         const last = points.at(-1);
-        if (last && (!log || last[3] > 0)) found.push({y: Y(last[3]), text: short(last[3]), name});
+        if (last && (!log || last[3] > 0)) found.push({y: Y(last[3]), text: short(last[3]), name: name.startsWith("run") ? name : "ink"});
     }
     found.sort((a, b) => a.y - b.y);
     found.forEach((one, i) => { one.y = Math.max(one.y, 8, i ? found[i - 1].y + 13 : 0); });

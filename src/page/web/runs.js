@@ -2,7 +2,7 @@
 // Runs: which run was it, and which is the best?
 import {address, render} from "/app.js";
 import {get} from "/data.js";
-import {count, duration, element, moment, number, share, short} from "/draw.js";
+import {count, duration, element, from, moment, number, share, short} from "/draw.js";
 import {spark} from "/plot.js";
 import {table} from "/table.js";
 
@@ -50,7 +50,7 @@ function state(row) {
 function done(row) {
     const parts = [number(row.step, "metrics.jsonl:step", count)];
     if (row.steps > 0 && row.step < row.steps)
-        parts.push(element("span", {class: "dim"}, ` of ${count(row.steps)}`));
+        parts.push(element("span", {class: "dim"}, " of ", number(row.steps, "run.json:steps", count)));
     return element("span", {}, ...parts);
 }
 
@@ -73,10 +73,10 @@ function columns(rows, chosen, choose) {
             type: "checkbox", "aria-label": `compare ${row.name}`, onchange: () => choose(row.run),
             checked: chosen.has(row.run) ? "" : null, "data-focus": `choose ${row.run}`})},
         {name: "run", key: (row) => row.name, cell: (row) => element("div", {},
-            element("a", {class: "run", href: address("summary", row.run)}, row.name),
-            element("div", {class: "dim small"}, row.title ?? ""))},
+            element("a", {class: "run", href: address("summary", row.run)}, from("directory", row.name)),
+            element("div", {class: "dim small"}, from("run.json:title", row.title ?? "")))},
         {name: "state", key: (row) => row.state, cell: state},
-        {name: "plan", key: plan, cell: (row) => element("span", {class: "dim"}, plan(row))},
+        {name: "plan", key: plan, cell: (row) => element("span", {class: "dim", "data-source": "run.json:options"}, plan(row))},
         {name: "steps", key: (row) => row.step, cell: done, right: true},
         {name: "loss", key: loss, right: true, cell: (row) => element("span", {},
             element("canvas", {"data-run": row.run, "aria-hidden": "true"}), " ",
@@ -102,10 +102,11 @@ function best(rows) {
 
 function lead(rows) {
     const going = rows.filter((row) => row.state === "goes on").length, first = best(rows);
-    const parts = [element("strong", {}, count(rows.length)), ` run${rows.length === 1 ? "" : "s"}`];
-    parts.push(going ? `, of which ${going} go${going === 1 ? "es" : ""} on.` : "; none goes on.");
+    const parts = [number(rows.length, "runs", count, {}, "strong"), ` run${rows.length === 1 ? "" : "s"}`];
+    parts.push(...(going ? [", of which ", number(going, "runs:state", count), ` go${going === 1 ? "es" : ""} on.`]
+        : ["; none goes on."]));
     if (first && rows.length > 1)
-        parts.push(" The lowest loss is that of ", element("strong", {}, first.name), ", ",
+        parts.push(" The lowest loss is that of ", element("strong", {}, from("directory", first.name)), ", ",
                    number(loss(first), "metrics.jsonl:loss", short), ".");
     return element("p", {class: "lead"}, ...parts);
 }
@@ -118,11 +119,11 @@ function compare(rows) {
     };
     for (const row of rows) {
         for (const [name, found] of Object.entries(row.options ?? {}))
-            if (name !== "--out") put(name, row, element("span", {}, found));
+            if (name !== "--out") put(name, row, from(`run.json:options.${name}`, found));
         for (const name of ["lanes", "workers", "threads", "batch", "parameters", "grain"])
             if (row[name] !== undefined && row[name] !== -1)
                 put(name, row, typeof row[name] === "number"
-                    ? number(row[name], `run.json:${name}`, count) : element("span", {}, row[name]));
+                    ? number(row[name], `run.json:${name}`, count) : from(`run.json:${name}`, row[name]));
         for (const [name, found] of Object.entries(row.results ?? {}))
             put(name, row, number(found, `metrics.jsonl:${name}`, short));
         for (const [name, found] of Object.entries(row.evaluation ?? {}))
@@ -134,7 +135,7 @@ function compare(rows) {
         ...rows.map((row) => element("td", {class: "differs"}, found.get(row.run) ?? "–")));
     return element("section", {},
         element("h2", {}, `${rows.length} runs side by side`),
-        element("p", {class: "dim small"}, `${fields.size - unequal.length} other values are equal.`),
+        element("p", {class: "dim small"}, number(fields.size - unequal.length, "run.json", count), " other values are equal."),
         element("p", {}, element("a", {href: address("curves", null,
             `runs=${rows.map((row) => row.run).join(",")}`)}, "Their curves")),
         element("div", {class: "wide"}, element("table", {"aria-label": "what differs"},
@@ -166,10 +167,10 @@ export function show({runs}, {state}) {
     for (const box of list.querySelectorAll("input")) box.checked = box.hasAttribute("checked");
     const chosen = runs.filter((row) => state.chosen.has(row.run));
     return [lead(runs), element("div", {class: "tools"}, find,
-        element("span", {class: "dim"}, words.length ? `${count(rows.length)} found` : ""),
+        element("span", {class: "dim"}, ...(words.length ? [number(rows.length, "runs", count), " found"] : [])),
         element("span", {class: "space"}),
-        element("span", {class: "dim small"}, chosen.length ? `${chosen.length} chosen`
-            : `choose up to ${MOST} to compare them`)),
+        element("span", {class: "dim small"}, ...(chosen.length ? [number(chosen.length, "runs", count), " chosen"]
+            : ["choose up to eight to compare them"]))),
         chosen.length > 1 ? compare(chosen) : null, list].filter(Boolean);
 }
 

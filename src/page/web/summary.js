@@ -2,7 +2,7 @@
 // Summary: is the run well, and what is worst?
 import {address} from "/app.js";
 import {get} from "/data.js";
-import {count, duration, element, number, share, short} from "/draw.js";
+import {count, duration, element, from, number, share, short} from "/draw.js";
 import {plot} from "/plot.js";
 
 // What the kinds of time are drawn as; the others are waiting, or between steps.
@@ -55,8 +55,8 @@ function advice(finding, i) {
         element("div", {class: `cost ${finding.cost >= 0.1 && !finding.effect_of ? "bad" : ""}`}, cost,
                 element("small", {}, finding.cost === null ? "not known" : `of ${finding.of === "run" ? "the run" : "a step"}`)),
         element("div", {}, element("b", {}, finding.rule), finding.effect_of ? `, an effect of ${finding.effect_of}` : "",
-                element("div", {}, finding.evidence ?? ""),
-                finding.effect_of ? null : element("div", {class: "do dim"}, ...remedy)));
+                element("div", {"data-source": source(`findings.${i}.evidence`)}, finding.evidence ?? ""),
+                finding.effect_of ? null : element("div", {class: "do dim", "data-source": source(`findings.${i}.remedy`)}, ...remedy)));
 }
 
 function findings({findings, silent, without_profile: without}, row) {
@@ -70,7 +70,7 @@ function findings({findings, silent, without_profile: without}, row) {
             `${notes.length} that cost next to nothing`), ...notes.map((one) => advice(one, findings.indexOf(one)))) : null,
         element("details", {}, element("summary", {class: "dim small"}, `${silent.length} other rules found nothing`),
             element("p", {class: "small"}, silent.join(", "))),
-        without.length ? element("p", {class: "dim small"}, `${without.length} more need a profile: `,
+        without.length ? element("p", {class: "dim small"}, number(without.length, source("without_profile"), count), " more need a profile: ",
             row.state === "goes on" && row.workers > 0
                 ? element("code", {}, `trireme profile ${row.directory} --steps 5`)
                 : element("code", {}, "--profile steps=10..20")) : null);
@@ -90,7 +90,7 @@ export function show({row, file, report}, current) {
     const rate = row.step > 0 && row.seconds > 0 && row.batch > 0 ? row.step * row.batch / row.seconds : null;
     const faults = (file?.faults ?? []).length;
     return [
-        element("p", {class: "lead"}, ...said(report.sentence)),
+        element("p", {class: "lead", "data-source": source("sentence")}, ...said(report.sentence)),
         ...bar(report.shares),
         element("section", {class: "two"}, findings(report, row), element("div", {},
             element("h2", {}, "Loss"), element("canvas", {id: "loss", role: "img", "aria-label": "loss over steps"}),

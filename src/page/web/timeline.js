@@ -2,7 +2,7 @@
 // Timeline: what happened in this step? Per thread a row of what it did, and one of operators.
 import {reload} from "/app.js";
 import {get} from "/data.js";
-import {colour, count, duration, element, hatch, number, pen, share, ticks, write} from "/draw.js";
+import {colour, count, duration, element, from as said, hatch, number, pen, share, ticks, write} from "/draw.js";
 import {without} from "/profile.js";
 
 const categories = ["compute", "sum", "move", "data", "save", "wait"];
@@ -46,7 +46,7 @@ function details(data, slice) {
     }
     const title = item ? `${item.operator} ${item.name}` : slice.kind >= 0 ? data.kinds[slice.kind] : "merged";
     return element("div", {}, element("h2", {class: "mono"}, title),
-        element("dl", {}, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])));
+        element("dl", {}, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {"data-source": "spans, items.jsonl"}, value)])));
 }
 
 export function show({row, data}, current) {
@@ -57,8 +57,8 @@ export function show({row, data}, current) {
     return [
         element("p", {class: "lead"}, step ? ["Step ", number(step[0], "steps.csv:step", count, {}, "strong"), " takes ",
             number((step[2] - step[1]) / 1e9, "steps.csv:seconds", duration, {}, "strong")] : "",
-            step ? ". " : "", data.path ? `The critical path of a step: ${data.path}.` : "",
-            data.lost ? ` ${count(data.lost)} spans were lost while it was recorded.` : ""),
+            step ? ". " : "", data.path ? ["The critical path of a step: ", said("spans", data.path), "."] : "",
+            data.lost ? [" ", number(data.lost, "spans:lost", count), " spans were lost while it was recorded."] : ""),
         element("div", {class: "tools"}, element("button", {type: "button", onclick: move(-1), "data-focus": "previous"}, "previous step"),
             element("button", {type: "button", onclick: move(1), "data-focus": "next"}, "next step"),
             element("button", {type: "button", "data-focus": "all", onclick: () => zoom(state, data, [data.begin, data.end])}, "all steps"),
@@ -71,7 +71,7 @@ export function show({row, data}, current) {
         element("section", {id: "details"}, details(data, state.chosen)),
         element("details", {}, element("summary", {class: "dim small"}, "Time of each thread as a table"),
             element("table", {"aria-label": "time of threads"}, element("tbody", {}, ...data.threads.map((thread) =>
-                element("tr", {}, element("td", {}, name(thread)), element("td", {}, thread.what), ...categories.map((category, k) =>
+                element("tr", {"data-source": "spans"}, element("td", {}, name(thread)), element("td", {}, thread.what), ...categories.map((category, k) =>
                     element("td", {class: "right"}, `${category} ${duration(thread.times.filter((one) => one[2] === k)
                         .reduce((sum, [begin, end]) => sum + end - begin, 0) / 1e9)}`)))))))];
 }

@@ -2,7 +2,7 @@
 // Workers: who is slow, and since when?
 import {render} from "/app.js";
 import {get} from "/data.js";
-import {count, duration, element, number, share} from "/draw.js";
+import {count, duration, element, from, number, share} from "/draw.js";
 import {heat} from "/heat.js";
 
 // What a cell shows: its value, and what is 1, the worst.
@@ -48,7 +48,7 @@ function lead(report, workers) {
     const found = report.findings.find(({rule}) => slow.includes(rule));
     const text = found?.evidence ?? (workers.length > 1
         ? `No worker of ${workers.length} stands out.` : "This run has one process.");
-    return element("p", {class: "lead"}, ...text.split(/(\d[\d,.]*\s(?:%|s|ms|us)|[Ww]orker \d+)/).map((part, i) =>
+    return element("p", {class: "lead", "data-source": "report:findings"}, ...text.split(/(\d[\d,.]*\s(?:%|s|ms|us)|[Ww]orker \d+)/).map((part, i) =>
         (i % 2 ? element("strong", {}, part) : part)));
 }
 
@@ -66,7 +66,7 @@ function table(report, workers) {
             ...["computes", "waits", "no core", "a lane takes", "lanes", "of them lost", "memory"].map((title) =>
                 element("th", {scope: "col", class: "right"}, title)))),
         element("tbody", {}, ...workers.map((worker) => element("tr", {},
-            element("td", {}, worker.name),
+            element("td", {}, from("workers.series", worker.name)),
             field(worker, (one) => one.shares.compute ?? 0, "shares.compute", share),
             field(worker, (one) => Math.max(0, waits(one)), "shares", share),
             field(worker, (one) => one.no_core, "no_core", share),

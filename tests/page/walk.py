@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All pages of real runs in Debian's Chromium: every number has a source and is that of the run's
+files; no text is cut, hides another or is faint; controls have names; keys and clicks work; nothing
+is written to the console, and no other host is asked. Pictures are kept in BUILD/pages.
+
+Usage: walk.py PROGRAM BUILD [CASE ...]"""
+import base64
+import csv
+import glob
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(sys.argv.pop(2))
+from chromium import Chromium
+from served import PROGRAM, Server, need, run_cases, train, until
+
+EXPECT = json.loads((pathlib.Path(__file__).parent / "expect.json").read_text())
+PAGES = ["summary", "workers", "faults", "log", "communication", "timeline", "operators"]
+RUNS = {
+    "two": "lenet5 -n 2 --lanes 8 --steps 120 --profile steps=60..62",
+    "mesh": "lenet5 -n 2 --lanes 2 --mesh model=2 --strategy channels --steps 60"
+            " --profile steps=30..31",
+    "stages": "lenet5 -n 2 --stages 2 --lanes 4 --steps 60 --profile steps=30..31",
+    "one": "mlp:hidden=32 --steps 40 --eval-data synthetic:size=64 --eval-every 20",
+}
+HOSTILE = "<img src=x onerror=alert(1)>\u001b[2J"
+# In the page: what a number has no source for, what overlaps, what is faint, what has no name.
+LOOK = r"""(async () => {
+    const {written} = await import("/draw.js"), bad = [];
+    const shown = (e) => e.checkVisibility({checkOpacity: true, checkVisibilityCSS: true}) &&
+        e.getClientRects().length;
+    const parse = (c) => { const n = c.match(/[\d.]+/g).map(Number); return n.length > 3 ? n : [...n, 1]; };
+    const luminance = (c) => { const [r, g, b] = c.map((x) => { x /= 255;
+        return x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const contrast = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p);
+        return (x + 0.05) / (y + 0.05); };
+    const ground = (e) => { let over = []; for (; e; e = e.parentElement) {
+        const c = parse(getComputedStyle(e).backgroundColor); if (c[3] > 0) over.push(c); if (c[3] === 1) break; }
+        let [r, g, b] = over.pop() ?? [255, 255, 255];
+        for (const [x, y, z, a] of over.reverse()) { r += (x - r) * a; g += (y - g) * a; b += (z - b) * a; }
+        return [r, g, b]; };
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node; node = walker.nextNode();) {
+        const text = node.textContent.trim(), e = node.parentElement;
+        if (!text || !shown(e) || e.closest("script, .away")) continue;
+        const ratio = contrast(parse(getComputedStyle(e).color), ground(e));
+        if (ratio < 4.5) bad.push(`faint (${ratio.toFixed(1)}): ${text.slice(0, 60)}`);
+        if (/\d/.test(text) && e.closest("main") &&
+            !e.closest("[data-source], code, button, select, label, summary, th, h2"))
+            bad.push(`no source: ${text.slice(0, 80)}`);
+        const range = document.createRange(); range.selectNode(node);
+        const box = range.getBoundingClientRect();
+        if (!e.closest(".wide, nav, select") && (box.right > innerWidth + 1 || box.left < -1))
+            bad.push(`cut: ${text.slice(0, 60)}`);
+    }
+    for (const e of document.querySelectorAll("button, input, select, a, canvas, summary")) {
+        if (!shown(e)) continue;
+        const label = e.getAttribute("aria-label") ?? e.closest("label")?.textContent ?? e.textContent;
+        if (!label.trim() && e.getAttribute("aria-hidden") !== "true") bad.push(`no name: ${e.outerHTML.slice(0, 80)}`);
+    }
+    const solid = (c) => { const d = document.createElement("canvas").getContext("2d"); d.fillStyle = c; d.fillRect(0, 0, 1, 1);
+        return [...d.getImageData(0, 0, 1, 1).data].slice(0, 3); };
+    for (const one of written.filter(({canvas}) => canvas.isConnected)) {
+        const {canvas, text, left, top, width, height, ink, ground} = one;
+        if (left < -1 || left + width > canvas.clientWidth + 1 || top < -2 || top + height > canvas.clientHeight + 2)
+            bad.push(`cut on ${canvas.id}: ${text}`);
+        const ratio = contrast(solid(ink), solid(ground));
+        if (ratio < 4.5) bad.push(`faint on ${canvas.id} (${ratio.toFixed(1)}): ${text}`);
+        for (const other of written)
+            if (other !== one && other.canvas === canvas && left < other.left + other.width && other.left < left + width &&
+                top < other.top + other.height - 2 && other.top < top + height - 2)
+                bad.push(`${canvas.id}: '${text}' hides '${other.text}'`);
+    }
+    const numbers = [...document.querySelectorAll("main [data-value]")].map((e) =>
+        [e.dataset.source, Number(e.dataset.value), e.textContent]);
+    return JSON.stringify({bad: [...new Set(bad)], numbers, text: document.querySelector("main").innerText});
+})()"""
+
+
+class Browser:
+    def __init__(self, server):
+        self.home = tempfile.mkdtemp()
+        self.chromium, self.server, self.trouble, self.asked = Chromium(
+            shutil.which("chromium"), self.home), server, [], []
+        target = self.chromium.ask("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.chromium.ask("Target.attachToTarget", targetId=target,
+                                         flatten=True)["sessionId"]
+        read = self.chromium.read
+
+        def reads():
+            message = read()
+            params, method = message.get("params", {}), message.get("method")
+            if method in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+                self.trouble.append(json.dumps(params)[:400])
+            if method == "Network.requestWillBeSent":
+                self.asked.append(params["request"]["url"])
+            return message
+
+        self.chromium.read = reads
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.ask(domain + ".enable")
+        self.size(1440, "light")
+        self.ask("Page.navigate", url=server.link.replace("localhost", "127.0.0.1"))
+        self.wait("document.querySelector('main .lead') && !document.getElementById('waiting')")
+
+    def ask(self, method, **params):
+        return self.chromium.ask(method, self.session, **params)
+
+    def run(self, script):
+        answer = self.ask("Runtime.evaluate", expression=script, awaitPromise=True,
+                          returnByValue=True)
+        need("exceptionDetails" not in answer, str(answer.get("exceptionDetails"))[:400])
+        return answer["result"].get("value")
+
+    def wait(self, script, text=None, limit=15):
+        until(lambda: self.run(f"Boolean({script})"), text or f"never: {script}", limit)
+
+    def size(self, width, theme):
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900,
+                 deviceScaleFactor=1, mobile=width < 500)
+        self.ask("Emulation.setEmulatedMedia",
+                 features=[{"name": "prefers-color-scheme", "value": theme}])
+
+    def open(self, address):
+        """Waits until the page has been drawn: its state says so."""
+        self.run("document.getElementById('page').dataset.shown = ''")
+        self.run(f"location.hash = '{address}'")
+        self.wait(f"document.getElementById('page').dataset.shown === '#{address}'")
+
+    def picture(self, name):
+        image = self.ask("Page.captureScreenshot")["data"]
+        os.makedirs(f"{BUILD}/pages", exist_ok=True)
+        with open(f"{BUILD}/pages/{name}.png", "wb") as f:
+            f.write(base64.b64decode(image))
+
+    def key(self, text):
+        self.ask("Input.dispatchKeyEvent", type="keyDown", key=text, text=text)
+        self.ask("Input.dispatchKeyEvent", type="keyUp", key=text)
+
+    def check(self):
+        need(not self.trouble, f"on the console: {self.trouble}")
+        ours = f"http://127.0.0.1:{self.server.port}/"
+        others = [url for url in self.asked if not url.startswith((ours, "data:", "blob:"))]
+        need(not others, f"asked: {others}")
+
+    def close(self):
+        self.chromium.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def at(value, path):
+    for part in path.split("."):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value
+
+
+def expected(source, run):
+    """What the run's files say, or None if the source is a sum or a count of these."""
+    file, _, field = source.partition(":")
+    if file == "report":
+        text = subprocess.run([PROGRAM, "report", run, "--json"], capture_output=True, text=True,
+                              check=True).stdout
+        if "/" in field or field in ("shares", "lost"):
+            return None
+        try:
+            return at(json.loads(text), field)
+        except KeyError:
+            return 0 if "shares." in field else None
+    if file == "run.json":
+        data = json.load(open(f"{run}/run.json"))
+        return None if field == "entries" else at(data, field)
+    if file == "metrics.jsonl" and field in ("step", "loss", "top1"):
+        rows = [json.loads(line) for line in open(f"{run}/metrics.jsonl")]
+        return [row[field] for row in rows if field in row][-1]
+    if file == "ops.csv":
+        which, field = field.rsplit(":", 1)
+        folder = sorted(glob.glob(f"{run}/profile/*"))[-1]
+        for row in csv.DictReader(open(f"{folder}/ops.csv")):
+            names = [row[k] for k in ("level", "operator", "name", "phase", "seat")]
+            if which in ("/".join(names), row["operator"]) and row["level"] == (
+                    which.split("/")[0] if "/" in which else "kind"):
+                return float(row[field])
+    return None
+
+
+def check_numbers(found, run):
+    reports = 0
+    for source, value, text in found:
+        wanted = expected(source, run)
+        if isinstance(wanted, list):
+            wanted = len(wanted)
+        if wanted is None or isinstance(wanted, dict):
+            continue
+        reports += 1
+        need(abs(value - wanted) <= 1e-5 * max(abs(wanted), 1e-9) + 1e-12,
+             f"{source} is shown as {text} ({value}), but it is {wanted}")
+    return reports
+
+
+def look(browser, address, name, least):
+    """Both themes and widths."""
+    for width, theme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+        browser.size(width, theme)
+        browser.open("curves")
+        browser.open(address)
+        found = json.loads(browser.run(LOOK))
+        browser.picture(f"{name}-{width}-{theme}")
+        need(not found["bad"], f"{address}, {width}, {theme}:\n      " +
+             "\n      ".join(found["bad"][:12]))
+        need(len(found["numbers"]) >= least,
+             f"{address}: {len(found['numbers'])} numbers, {least} expected")
+    browser.size(1440, "light")
+    return found
+
+
+def make_runs():
+    for name, words in RUNS.items():
+        train(*words.split(), out=f"runs/{name}")
+    process = subprocess.Popen([PROGRAM, "train", "lenet5", "-n", "2", "--lanes", "8", "--steps",
+                                "100000", "--quiet", "--out", "runs/killed"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               start_new_session=True)
+    until(lambda: os.path.exists("runs/killed/metrics.jsonl") and
+          open("runs/killed/metrics.jsonl").read().count("\n") > 30, "the run does not begin")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def pages():
+    make_runs()
+    going = subprocess.Popen([PROGRAM, "train", "lenet5", "--steps", "1000000", "--threads", "1",
+                              "--quiet", "--out", "runs/going"], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    until(lambda: os.path.exists("runs/going/metrics.jsonl") and
+          os.path.getsize("runs/going/metrics.jsonl"), "the run does not begin")
+    server = Server("runs")
+    browser = Browser(server)
+    try:
+        rows = json.loads(server.ask("/api/runs").text)["runs"]
+        number = {row["name"]: row["run"] for row in rows}
+        need({row["name"]: row["state"] for row in rows} ==
+             {"two": "finished", "mesh": "finished", "stages": "finished", "one": "finished",
+              "killed": "was killed", "going": "goes on"}, rows)
+        # A live update.
+        before = browser.run("document.querySelector('main').innerText")
+        browser.wait(f"document.querySelector('main').innerText !== {json.dumps(before)}",
+                     "no update within 2 s", 2)
+        going.send_signal(signal.SIGTERM)
+        going.wait(20)
+        look(browser, "runs", "runs", EXPECT["runs"])
+        checked = 0
+        for name in ("two", "mesh", "stages", "one", "killed", "going"):
+            for page in PAGES:
+                wanted = EXPECT[page] if name == "two" else EXPECT["others"].get(page, 1)
+                address = f"{page}/{number[name]}"
+                if name == "two":
+                    found = look(browser, address, page, wanted)
+                else:
+                    browser.open(address)
+                    found = json.loads(browser.run(LOOK))
+                    need(not found["bad"], f"{address} ({name}):\n      " +
+                         "\n      ".join(found["bad"][:12]))
+                checked += check_numbers(found["numbers"], f"runs/{name}")
+        found = look(browser, f"curves?runs={number['two']},{number['one']}", "curves",
+                     EXPECT["curves"])
+        need(checked > 100, f"{checked} numbers were compared with files")
+        clicks(browser, number)
+        browser.check()
+    finally:
+        going.kill()
+        browser.close()
+        server.close()
+
+
+def clicks(browser, number):
+    """A click, or a key, and what it does, on every page."""
+    browser.open("runs")
+    for name in ("two", "one"):
+        browser.run(f"document.querySelector('[data-focus=\"choose {number[name]}\"]').click()")
+    browser.wait("document.querySelector('table[aria-label=\"what differs\"]')")
+    browser.key("/")
+    need(browser.run("document.activeElement.type") == "search", "/ does not find")
+    browser.run("document.activeElement.blur()")
+    browser.open(f"summary/{number['two']}")
+    browser.key("3")
+    browser.wait("location.hash.startsWith('#workers/')", "the key 3 does nothing")
+    browser.wait("document.querySelector('[data-focus=\"wait\"]')")
+    browser.run("document.querySelector('[data-focus=\"wait\"]').click()")
+    browser.wait("document.querySelector('[data-focus=\"wait\"]').ariaPressed === 'true'")
+    browser.open(f"log/{number['two']}")
+    browser.run("""(() => { const s = document.querySelector('[data-focus="event"]');
+        s.value = 'end'; s.dispatchEvent(new Event('change')); })()""")
+    browser.wait("document.querySelectorAll('table.log tr').length === 1", "no filter")
+    browser.open(f"timeline/{number['two']}")
+    before = browser.run("document.querySelector('.lead').innerText")
+    browser.key("n")
+    browser.wait(f"document.querySelector('.lead').innerText !== {json.dumps(before)}",
+                 "the key n does nothing")
+    browser.open(f"operators/{number['two']}")
+    browser.run("document.querySelector('[data-focus=\"instance\"]').click()")
+    browser.wait("document.querySelectorAll('tbody tr').length > 20", "instances are not shown")
+    browser.run("document.querySelector('[data-focus=\"theme\"]').click()")
+    need(browser.run("document.documentElement.classList.contains('dark')"), "no dark theme")
+    browser.run("localStorage.clear()")
+
+
+def hostile():
+    """Titles, metrics and lines that are HTML: they are shown as text."""
+    os.makedirs("bad/x")
+    with open("bad/x/run.json", "w") as f:
+        json.dump({"format": 1, "title": HOSTILE, "options": {HOSTILE: HOSTILE},
+                   "entries": [{"begin": 1.7e9, "end": 1.7e9 + 5, "exit": 0}]}, f)
+    with open("bad/x/metrics.jsonl", "w") as f:
+        f.writelines(json.dumps({"step": i, "loss": 1 / i, HOSTILE: 3}) + "\n" for i in range(1, 9))
+    with open("bad/x/run.log", "w") as f:
+        f.write(json.dumps({"time": "2026-01-01T00:00:00.000Z", "level": "info",
+                            "event": HOSTILE, "text": HOSTILE}) + "\n" + HOSTILE + "\n")
+    with Server("bad") as server:
+        browser = Browser(server)
+        try:
+            for address in ["runs", "curves?runs=0", *[f"{page}/0" for page in PAGES]]:
+                browser.open(address)
+                need(browser.run("document.images.length") == 0, f"{address} has an image")
+            browser.open("log/0")
+            need("<img src=x" in browser.run("document.querySelector('main').innerText"),
+                 "the text is not shown")
+            browser.check()
+        finally:
+            browser.close()
+
+
+if not shutil.which("chromium"):
+    print("1 skipped: there is no chromium")
+    sys.exit(77)
+run_cases({"pages": pages, "hostile": hostile})
