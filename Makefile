@@ -26,6 +26,7 @@ prepare_tests = $(setup) build test && { $(configured); } && \
 
 all:
 	@$(setup) build
+	@$(setup) page || echo 'make: trireme dashboard is not built, as libmicrohttpd is missing'
 	@$(configured)
 	@ninja -C $(BUILD)
 

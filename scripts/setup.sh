@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that a goal needs and this machine lacks, with apt-get. Quick and silent if
 # nothing is missing. If it cannot install them, it prints the command that would, and fails.
-# Usage: setup.sh [--list] build|libraries|test|trace|demo|bench|ci|arm ...
+# Usage: setup.sh [--list] build|libraries|page|test|trace|demo|bench|ci|arm ...
 # --list only prints the packages.
 set -u
 
@@ -10,8 +10,9 @@ set -u
 libraries='libsodium-dev libjansson-dev zlib1g-dev libutf8proc-dev'
 libraries="$libraries libjpeg62-turbo-dev libpng-dev"
 build="meson ninja-build pkg-config $libraries"
-test='libcmocka-dev iproute2 libucx-dev libsqlite3-dev'
-trace='chromium python3-pip' # opens trace.json in Perfetto, see scripts/perfetto.sh
+page='libmicrohttpd-dev'
+test="libcmocka-dev iproute2 libucx-dev libsqlite3-dev $page"
+trace='chromium python3-pip' # for tests of the page and of trace.json (scripts/perfetto.sh)
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. OpenBLAS and BLIS, for the
 # comparison of products. Open MPI, for that of deaths.
@@ -26,6 +27,7 @@ for goal in "$@"; do
     case $goal in
     build) needed="$needed $build" ;;
     libraries) needed="$needed $libraries" ;;
+    page) needed="$needed $page" ;;
     test) needed="$needed $test" ;;
     trace) needed="$needed $trace" ;;
     demo) needed="$needed $demo" ;;
@@ -33,8 +35,8 @@ for goal in "$@"; do
     ci) needed="$needed $ci" ;;
     arm) needed="$needed $arm" ;;
     *)
-        echo "setup: unknown goal $goal; there are build, libraries, test, trace, demo, bench," \
-            "ci, arm" >&2
+        echo "setup: unknown goal $goal; there are build, libraries, page, test, trace, demo," \
+            "bench, ci, arm" >&2
         exit 2
         ;;
     esac

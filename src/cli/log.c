@@ -20,7 +20,8 @@ static void print(const struct logs_line *line, void *to) {
     const bool plain = !*line->level || !strcmp(line->level, "info");
     if (*line->time) text_add(&t, "%s  ", line->time);
     text_add(&t, "%s", line->from);
-    if (*line->event) text_add(&t, "  %s%s%s", plain ? "" : line->level, plain ? "" : " ", line->event);
+    if (*line->event)
+        text_add(&t, "  %s%s%s", plain ? "" : line->level, plain ? "" : " ", line->event);
     if (*line->text) text_add(&t, "  %s", line->text);
     text_add(&t, "\n");
     if (*status) text_free(&t);

@@ -89,7 +89,8 @@ static json_t *worker(const struct heat *h, int place) {
     double lanes = 0;
     for (int v = 0; v < VALUES; v++) {
         json_t *list = json_array();
-        for (int i = 0; i < h->columns; i++) json_array_append_new(list, rounded(value_of(&cell[i], v)));
+        for (int i = 0; i < h->columns; i++)
+            json_array_append_new(list, rounded(value_of(&cell[i], v)));
         json_object_set_new(all, names[v], list);
     }
     for (int i = 0; i < h->columns; i++) lanes += cell[i].lanes;

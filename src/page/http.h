@@ -44,8 +44,8 @@ struct http_options {
 
 /* Fails if the port is taken, and says by whom and which one is free. *o stays until http_stop. */
 tri_status http_start(const struct http_options *o);
-/* To be called a few times a second: asks `event` for those that follow, and closes connections that
- * have not sent a whole request for HTTP_SECONDS. */
+/* To be called a few times a second: asks `event` for those that follow, and closes connections
+ * that have not sent a whole request for HTTP_SECONDS. */
 void http_wake(void);
 void http_stop(void);
 /* Nothing is answered in between. */

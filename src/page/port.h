@@ -5,8 +5,8 @@
 
 #include "base/base.h"
 
-/* A socket that listens; host null: on this machine alone. If the port is taken, the message says by
- * which process, as far as that can be seen, and which one is free. */
+/* A socket that listens; host null: on this machine alone. If the port is taken, the message says
+ * by which process, as far as that can be seen, and which one is free. */
 tri_status port_open(const char *host, int port, int *fd);
 
 #endif

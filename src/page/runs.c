@@ -41,7 +41,8 @@ static const char *const files[] = {"run.json", "metrics.jsonl", "agent.json", "
 static bool is_run(int folder) {
     struct stat is;
     for (size_t i = 0; i < MARKS; i++)
-        if (!fstatat(folder, files[i], &is, AT_SYMLINK_NOFOLLOW) && S_ISREG(is.st_mode)) return true;
+        if (!fstatat(folder, files[i], &is, AT_SYMLINK_NOFOLLOW) && S_ISREG(is.st_mode))
+            return true;
     return false;
 }
 

@@ -206,13 +206,14 @@ static void add_items(const struct profile *p, const unsigned char *used, struct
             add_text(out, item->operator);
             const char *const texts[][2] = {{"name", item->name}, {"scope", item->scope},
                                             {"phase", item->phase}, {"in", item->in},
-                                            {"out", item->out}, {"move", item->move ? item->move : ""}};
+                                            {"out", item->out},
+                                            {"move", item->move ? item->move : ""}};
             for (size_t k = 0; k < COUNT(texts); k++) {
                 text_add(out, ",\"%s\":", texts[k][0]);
                 add_text(out, texts[k][1]);
             }
-            text_add(out, ",\"stage\":%lld,\"leg\":%lld,\"seat\":%lld,\"backward\":%s,\"flops\":%.6g,"
-                     "\"bytes\":%.6g,\"calls\":%lld,\"ns\":%lld,\"waited\":%lld,\"ideal\":%.6g}",
+            text_add(out, ",\"stage\":%lld,\"leg\":%lld,\"seat\":%lld,\"backward\":%s,"
+                     "\"flops\":%.6g,\"bytes\":%.6g,\"calls\":%lld,\"ns\":%lld,\"waited\":%lld,\"ideal\":%.6g}",
                      (long long)item->stage, (long long)item->leg, (long long)item->seat,
                      item->backward ? "true" : "false", item->flops, item->bytes,
                      (long long)of->calls, (long long)of->ns, (long long)of->waited,
@@ -242,8 +243,8 @@ void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, s
     path_tell(&p->study->path, &path);
     text_add(out, "{\"name\":");
     add_text(out, p->name);
-    text_add(out, ",\"begin\":0,\"end\":%lld,\"lost\":%lld,\"path\":", (long long)(p->end - p->begin),
-             (long long)p->lost);
+    text_add(out, ",\"begin\":0,\"end\":%lld,\"lost\":%lld,\"path\":",
+             (long long)(p->end - p->begin), (long long)p->lost);
     add_text(out, path.data ? path.data : "");
     text_add(out, ",\"step\":%.9g,\"steps\":[", p->study->step);
     add_steps(p, out);
@@ -252,8 +253,8 @@ void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, s
         const struct profile_thread *t = &p->thread[i];
         text_add(out, "%s{\"host\":", i ? "," : "");
         add_text(out, p->host[t->host].name);
-        text_add(out, ",\"worker\":%d,\"thread\":%d,\"what\":\"%s\",\"times\":[", t->place, t->thread,
-                 whats[t->what]);
+        text_add(out, ",\"worker\":%d,\"thread\":%d,\"what\":\"%s\",\"times\":[", t->place,
+                 t->thread, whats[t->what]);
         add_times(p, t, fold);
         text_add(out, "],\"operators\":[");
         add_operators(p, t, fold, used);

@@ -13,7 +13,8 @@ void slices_free(void);
 /* What threads did from `from` to `to`, in nanoseconds since the profile's begin, on so many
  * columns of pixels:
  *
- *     {"name":"10","begin":0,"end":N,"lost":0,"path":"compute 71 %, ...","steps":[[step,begin,end]],
+ *     {"name":"10","begin":0,"end":N,"lost":0,"path":"compute 71 %, ...",
+ *      "step":seconds,"steps":[[step,begin,end]],"kinds":["unexplained",...],
  *      "threads":[{"host":"","worker":0,"thread":0,"what":"computes",
  *                  "times":[[begin,end,category,kind,whom,step,lane]],
  *                  "operators":[[begin,end,category,item,step,lane]]}],

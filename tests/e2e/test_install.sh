@@ -27,6 +27,26 @@ export LD_LIBRARY_PATH="$library"
 
 check 'the program' "$program" version
 check 'the header' test -f "$header"
+# The page's libraries are the page's alone.
+alone() { ! ldd "$program" | grep -e microhttpd -e gnutls; }
+check 'the program has no server in it' alone
+if [ -x "$prefix/bin/trireme-page" ]; then
+    mkdir runs
+    port=$(python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])')
+    timeout 20 "$program" dashboard runs --port "$port" >link 2>&1 &
+    page=$!
+    linked() {
+        for _ in $(seq 200); do grep -q '?token=' link && return; sleep 0.02; done
+        cat link
+        false
+    }
+    check 'it starts the page' linked
+    kill "$page" 2>/dev/null
+    wait "$page" 2>/dev/null
+fi
 check 'the man page' test -f "$prefix/share/man/man1/trireme.1"
 doc=$prefix/share/doc/trireme
 check 'the documents' test -f "$doc/README.md" -a -f "$doc/docs/guide.md"

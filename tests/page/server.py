@@ -44,7 +44,8 @@ def who():
         first = s.ask("/?token=" + s.token, cookie=False)
         need(first.status == 303 and first.headers["Location"] == "/", f"{first.status}")
         cookie = first.headers["Set-Cookie"]
-        need("HttpOnly" in cookie and "SameSite" in cookie and cookie.startswith("trireme-"), cookie)
+        need("HttpOnly" in cookie and "SameSite" in cookie and cookie.startswith("trireme-"),
+             cookie)
         need(first.headers["Referrer-Policy"] == "no-referrer", "the address would be told")
         with Server("runs") as other:
             need(other.login().split("=")[0] != cookie.split("=")[0], "two servers, one cookie")

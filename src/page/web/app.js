@@ -51,11 +51,13 @@ function place() {
     const [path, query] = location.hash.slice(1).split("?");
     const [name, run] = path.split("/");
     const page = pages.find((one) => one.name === name) ?? pages[0];
-    return {page: page.of && !run ? pages[0] : page, run: run ? Number(run) : null, query: new URLSearchParams(query)};
+    return {page: page.of && !run ? pages[0] : page, run: run ? Number(run) : null,
+        query: new URLSearchParams(query)};
 }
 
 export function address(page, run, query) {
-    return `#${page}${run === null || run === undefined ? "" : `/${run}`}${query ? `?${query}` : ""}`;
+    const of = run === null || run === undefined ? "" : `/${run}`;
+    return `#${page}${of}${query ? `?${query}` : ""}`;
 }
 
 /* ---- what is on the screen ---- */
@@ -64,10 +66,12 @@ function head() {
     const theme = element("button", {type: "button", onclick: switchTheme, "data-focus": "theme"},
                           document.documentElement.classList.contains("dark") ? "Light" : "Dark");
     const row = current.shown?.row, results = row?.results ?? {};
-    const parts = [element("a", {href: "#runs", class: row ? "dim" : "name"}, row ? "Runs" : "Trireme")];
+    const parts = [element("a", {href: "#runs", class: row ? "dim" : "name"}, row ? "Runs"
+        : "Trireme")];
     if (row) {
         parts.push(element("span", {class: "name"}, row.name));
-        parts.push(element("span", {class: row.state === "goes on" ? "good" : "dim"}, row.state ?? ""));
+        parts.push(element("span", {class: row.state === "goes on" ? "good" : "dim"}, row.state ??
+            ""));
         if (row.steps > 0)
             parts.push(element("progress", {class: "hide", max: row.steps, value: row.step ?? 0,
                                             "aria-label": "steps done"}));
@@ -75,9 +79,11 @@ function head() {
                            number(row.step, "metrics.jsonl:step", count), " steps"));
         if (results.loss !== undefined)
             parts.push(element("span", {class: "dim hide"}, "loss ",
-                               number(results.loss, "metrics.jsonl:loss", (y) => y.toPrecision(4))));
+                               number(results.loss, "metrics.jsonl:loss", (y) =>
+                                   y.toPrecision(4))));
     }
-    parts.push(element("span", {class: "space"}), element("span", {class: "warn", id: "lost"}), theme);
+    parts.push(element("span", {class: "space"}), element("span", {class: "warn", id: "lost"}),
+        theme);
     return parts;
 }
 
@@ -113,7 +119,7 @@ export function render() {
 
 function fail(error) {
     put($("page"), [element("p", {class: "lead"}, error.message === "Failed to fetch"
-        ? "The server does not answer. Start trireme dashboard again, and open the link that it prints."
+        ? "The server does not answer. Start trireme dashboard again, and open its link."
         : error.message)]);
 }
 

@@ -10,26 +10,36 @@ export async function load({run}) {
     return {row, report, moves, waits};
 }
 
-const apart = ["compute", "audit", "sum", "update", "read", "open", "record", "callback", "evaluate", "save",
+const apart = ["compute", "audit", "sum", "update", "read", "open", "record", "callback",
+    "evaluate", "save",
                "start", "unexplained"];
 
 function lead(report) {
-    const waits = Object.entries(report.shares).filter(([name]) => !apart.includes(name)).sort(([, a], [, b]) => b - a);
+    const waits = Object.entries(report.shares).filter(([name]) =>
+        !apart.includes(name)).sort(([, a], [, b]) => b - a);
     const all = waits.reduce((sum, [, value]) => sum + value, 0), first = waits[0];
     const strong = (value, source) => number(value, source, share, {}, "strong");
-    if (!report.workers.length) return element("p", {class: "lead"}, "What workers spend their time on is not known.");
-    return element("p", {class: "lead"}, strong(1 - (report.shares.compute ?? 0), "report:shares"), " of a step is not computing. ",
-        strong(all, "report:shares"), " is waiting", first ? [", most of it for ", first[0], " ("] : ".", ...(first
-            ? [number(first[1], `report:shares.${first[0]}`, share, {class: first[1] > 0.1 ? "bad" : ""}, "strong"), "). "] : []),
+    if (!report.workers.length) return element("p", {class: "lead"},
+        "What workers spend their time on is not known.");
+    return element("p", {class: "lead"}, strong(1 - (report.shares.compute ?? 0), "report:shares"),
+        " of a step is not computing. ",
+        strong(all, "report:shares"), " is waiting", first ? [", most of it for ", first[0], " ("]
+            : ".", ...(first
+            ? [number(first[1], `report:shares.${first[0]}`, share,
+                {class: first[1] > 0.1 ? "bad" : ""}, "strong"), "). "] : []),
         strong(report.shares.sum ?? 0, "report:shares.sum"), " sums gradients.");
 }
 
 function causes(report) {
-    const rows = Object.entries(report.shares).filter(([name]) => !apart.includes(name)).sort(([, a], [, b]) => b - a);
+    const rows = Object.entries(report.shares).filter(([name]) =>
+        !apart.includes(name)).sort(([, a], [, b]) => b - a);
     const most = Math.max(...rows.map(([, value]) => value), 1e-9);
     return element("div", {}, element("h2", {}, "Why workers wait"),
-        element("p", {class: "dim small"}, "Share of a step, mean of all workers, in the last third of the run."),
-        element("table", {"aria-label": "causes of waits"}, element("tbody", {}, ...rows.filter(([, value]) => value >= 0.0005).map(([name, value]) => {
+        element("p", {class: "dim small"},
+            "Share of a step, mean of all workers, in the last third of the run."),
+        element("table", {"aria-label": "causes of waits"},
+            element("tbody", {}, ...rows.filter(([, value]) =>
+            value >= 0.0005).map(([name, value]) => {
             const bar = element("span", {class: "inside k-wait"});
             bar.style.width = `${120 * value / most}px`;
             return element("tr", {}, element("td", {}, `waits for ${name}`), element("td", {}, bar),
@@ -39,27 +49,42 @@ function causes(report) {
 
 // A bar of exposed time, longest first.
 function transfers(moves) {
-    const rows = [...moves].sort((a, b) => b.exposed - a.exposed || b.seconds - a.seconds).slice(0, 100);
+    const rows = [...moves].sort((a, b) => b.exposed - a.exposed || b.seconds - a.seconds).slice(0,
+        100);
     const most = Math.max(...rows.map((row) => row.exposed), 1e-12);
-    const source = (row, field) => `comm.csv:${row.kind}/${row.name}/${row.host}/${row.bucket}:${field}`;
-    const right = (row, field, text) => number(row[field] === "" ? null : row[field], source(row, field), text, {class: "right"}, "td");
-    const bytes = (value) => value >= 1 << 20 ? `${(value / (1 << 20)).toFixed(1)}\u2009MiB` : value >= 1024 ? `${(value / 1024).toFixed(1)}\u2009KiB` : `${count(value)}\u2009B`;
+    const source = (row, field) =>
+        `comm.csv:${row.kind}/${row.name}/${row.host}/${row.bucket}:${field}`;
+    const right = (row, field, text) => number(row[field] === "" ? null : row[field],
+        source(row, field), text, {class: "right"}, "td");
+    const bytes = (value) => value >= 1 << 20 ? `${(value / (1 << 20)).toFixed(1)}\u2009MiB`
+        : value >= 1024 ? `${(value / 1024).toFixed(1)}\u2009KiB` : `${count(value)}\u2009B`;
     return element("section", {}, element("h2", {}, "Moves, sums and transfers"),
-        element("p", {class: "dim small"}, "In all profiled steps. Exposed: no thread of the worker computed meanwhile.",
-            ...(moves.length > rows.length ? [" The first ", number(rows.length, "comm.csv", count), " of ",
+        element("p", {class: "dim small"},
+            "In all profiled steps. Exposed: no thread of the worker computed meanwhile.",
+            ...(moves.length > rows.length ? [" The first ", number(rows.length, "comm.csv", count),
+                " of ",
                 number(moves.length, "comm.csv", count), "."] : [])),
-        element("div", {class: "wide"}, element("table", {"aria-label": "moves, sums and transfers"},
-            element("thead", {}, element("tr", {}, ...["what", "of", "why"].map((name) => element("th", {scope: "col"}, name)),
-                ...["times", "bytes", "time", "exposed", "others waited"].map((name) => element("th", {scope: "col", class: "right"}, name)),
+        element("div", {class: "wide"}, element("table",
+            {"aria-label": "moves, sums and transfers"},
+            element("thead", {}, element("tr", {}, ...["what", "of", "why"].map((name) =>
+                element("th", {scope: "col"}, name)),
+                ...["times", "bytes", "time", "exposed", "others waited"].map((name) =>
+                    element("th", {scope: "col", class: "right"}, name)),
                 element("th", {}, element("span", {class: "away"}, "exposed")))),
             element("tbody", {}, ...rows.map((row) => {
-                const bar = element("span", {class: `inside ${row.kind === "sum" ? "k-sum" : "k-move"}`});
+                const bar = element("span",
+                    {class: `inside ${row.kind === "sum" ? "k-sum" : "k-move"}`});
                 bar.style.width = `${80 * row.exposed / most}px`;
-                return element("tr", {}, element("td", {"data-source": "comm.csv"}, row.kind, row.operator !== row.kind ? ` ${row.operator}` : ""),
-                    element("td", {class: "mono", "data-source": "comm.csv"}, row.scope || row.name, row.host ? ` ${row.host}` : "", row.kind === "sum" && row.bucket !== "" ? `, bucket ${row.bucket}` : ""),
+                return element("tr", {}, element("td", {"data-source": "comm.csv"}, row.kind,
+                    row.operator !== row.kind ? ` ${row.operator}` : ""),
+                    element("td", {class: "mono", "data-source": "comm.csv"}, row.scope || row.name,
+                        row.host ? ` ${row.host}` : "", row.kind === "sum" && row.bucket !== ""
+                        ? `, bucket ${row.bucket}` : ""),
                     element("td", {class: "dim"}, from("comm.csv:why", row.why)),
-                    right(row, "times", count), right(row, "bytes", bytes), right(row, "seconds", duration),
-                    right(row, "exposed", duration), right(row, "waited", duration), element("td", {}, bar));
+                    right(row, "times", count), right(row, "bytes", bytes),
+                        right(row, "seconds", duration),
+                    right(row, "exposed", duration), right(row, "waited", duration),
+                        element("td", {}, bar));
             })))));
 }
 
@@ -70,7 +95,8 @@ export function show({row, report, moves, waits}, current) {
         element("section", {class: "two"}, causes(report), matrix ? element("div", {},
             element("h2", {}, "Who waits for whom"),
             element("p", {class: "dim small"}, "Time of a step that the row waits for the column"),
-            element("canvas", {id: "whom", role: "img", "aria-label": "who waits for whom"})) : element("div", {})),
+            element("canvas", {id: "whom", role: "img", "aria-label": "who waits for whom"}))
+                : element("div", {})),
         moves ? transfers(moves) : without(row)];
 }
 
@@ -90,7 +116,8 @@ export function drawn({waits}) {
             g.fillRect(left + k * cell + 1, top + i * rows + 1, cell - 2, rows - 2);
             g.globalAlpha = 1;
             if (i !== k && value > most / 50 && cell > 60)
-                write(g, duration(value), left + (k + 0.5) * cell, top + (i + 0.5) * rows, "ink", "center");
+                write(g, duration(value), left + (k + 0.5) * cell, top + (i + 0.5) * rows, "ink",
+                    "center");
         }
     }
 }

@@ -7,7 +7,8 @@ import {plot} from "/plot.js";
 
 const MOST = 8;
 
-const chosen = (query) => (query.get("runs") ?? "").split(",").filter(Boolean).map(Number).slice(0, MOST);
+const chosen = (query) => (query.get("runs") ?? "").split(",").filter(Boolean).map(Number).slice(0,
+    MOST);
 
 export async function load({query, state}) {
     state.key ??= "loss";
@@ -23,13 +24,15 @@ export async function load({query, state}) {
     return {runs, shown, curves};
 }
 
-const names = (curves) => [...new Set(curves.flatMap(({trained, evaluated}) => [...trained, ...evaluated])), "lr"];
+const names = (curves) => [...new Set(curves.flatMap(({trained, evaluated}) =>
+    [...trained, ...evaluated])), "lr"];
 
 // "Loss still falls: 0.004 in the last tenth."
 function lead(shown, curves, state) {
     const points = curves[0]?.training ?? [], last = points.at(-1);
     if (!last)
-        return element("p", {class: "lead"}, `${shown.length > 1 ? "These runs have" : "This run has"} no `,
+        return element("p", {class: "lead"},
+            `${shown.length > 1 ? "These runs have" : "This run has"} no `,
                        element("strong", {}, state.key), " yet.");
     const from = points[Math.max(0, Math.floor(points.length * 0.9) - 1)];
     const change = last[3] - from[3], still = Math.abs(change) > 0.002 * Math.abs(last[3]);
@@ -37,16 +40,20 @@ function lead(shown, curves, state) {
     return element("p", {class: "lead"}, element("strong", {}, name), " of ",
         element("strong", {}, said("directory", shown[0].name)), " is ",
         element("strong", {}, number(last[3], `metrics.jsonl:${state.key}`, short)),
-        points.length < 10 ? "." : still ? `; it ${change < 0 ? "fell" : "rose"} by ` : "; it hardly changed in the last tenth.",
+        points.length < 10 ? "." : still ? `; it ${change < 0 ? "fell" : "rose"} by `
+            : "; it hardly changed in the last tenth.",
         ...(points.length >= 10 && still
-            ? [number(Math.abs(change), `metrics.jsonl:${state.key}`, short), " in the last tenth."] : []));
+            ? [number(Math.abs(change), `metrics.jsonl:${state.key}`, short), " in the last tenth."]
+                : []));
 }
 
 const choice = (label, all, value, set) => element("label", {}, label,
     element("select", {"data-focus": label, onchange: (event) => set(event.target.value)},
-        ...all.map((one) => element("option", {value: one, selected: one === value ? "" : null}, one))));
+        ...all.map((one) => element("option", {value: one, selected: one === value ? "" : null},
+            one))));
 
-const toggle = (label, on, set) => element("button", {type: "button", "aria-pressed": String(Boolean(on)),
+const toggle = (label, on, set) => element("button", {type: "button",
+    "aria-pressed": String(Boolean(on)),
     "data-focus": label, onclick: () => set(!on)}, label);
 
 // Every point that is drawn, for programs and for readers of screens.
@@ -90,32 +97,42 @@ export function show(data, current) {
             state.zoom = null;
             reload();
         }),
-        element("label", {}, "smoothing", element("input", {type: "range", min: 0, max: 0.98, step: 0.02,
+        element("label", {}, "smoothing", element("input",
+            {type: "range", min: 0, max: 0.98, step: 0.02,
             value: state.smoothing ?? 0, "data-focus": "smoothing",
             oninput: (event) => set("smoothing")(Number(event.target.value))})),
         toggle("log", state.log, set("log")),
         state.zoom ? element("button", {type: "button", "data-focus": "whole",
-                                        onclick: () => set("zoom", true)(null)}, "whole run") : null,
+                                        onclick: () => set("zoom", true)(null)}, "whole run")
+                                            : null,
         element("span", {class: "space"}),
-        element("button", {type: "button", "data-focus": "csv", onclick: () => save(data, state)}, "CSV"));
-    const add = runs.length > shown.length && shown.length < MOST ? choice("add", ["", ...runs.filter((row) =>
+        element("button", {type: "button", "data-focus": "csv", onclick: () => save(data, state)},
+            "CSV"));
+    const add = runs.length > shown.length && shown.length < MOST
+        ? choice("add", ["", ...runs.filter((row) =>
         !shown.includes(row)).map((row) => row.name)], "", (name) => {
         const row = runs.find((one) => one.name === name);
-        location.hash = address("curves", null, `runs=${[...shown, row].map((one) => one.run).join(",")}`);
+        location.hash = address("curves", null,
+            `runs=${[...shown, row].map((one) => one.run).join(",")}`);
     }) : null;
     if (add) tools.insertBefore(add, tools.lastChild);
     const damaged = curves.reduce((sum, curve) => sum + curve.damaged, 0);
     const figures = rows(data);
     return [lead(shown, curves, state), tools,
         element("figure", {}, element("figcaption", {class: "small"}, ...legend(data, state),
-            element("span", {class: "dim"}, "band: least to most of a pixel; broken: evaluations; drag to zoom")),
-            element("canvas", {id: "curve", role: "img", "aria-label": `${state.key} over ${state.by}`})),
+            element("span", {class: "dim"},
+                "band: least to most of a pixel; broken: evaluations; drag to zoom")),
+            element("canvas", {id: "curve", role: "img",
+                "aria-label": `${state.key} over ${state.by}`})),
         damaged ? element("p", {class: "warn small"},
-            number(damaged, "metrics.jsonl:damaged", count), ` damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null,
+            number(damaged, "metrics.jsonl:damaged", count),
+                ` damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null,
         element("details", {}, element("summary", {class: "dim small"}, "These numbers as a table"),
             element("div", {class: "wide"}, element("table", {"aria-label": "points of the curves"},
-                element("tbody", {}, ...figures.filter((_, i) => i % Math.ceil(figures.length / 200) === 0)
-                    .map((line) => element("tr", {"data-source": "metrics.jsonl"}, ...line.map((cell) =>
+                element("tbody", {}, ...figures.filter((_, i) =>
+                    i % Math.ceil(figures.length / 200) === 0)
+                    .map((line) => element("tr", {"data-source": "metrics.jsonl"},
+                        ...line.map((cell) =>
                         element("td", {}, typeof cell === "number" ? short(cell) : cell)))))))),
     ].filter(Boolean);
 }
@@ -132,7 +149,8 @@ export function drawn({shown, curves}, {state}) {
         {points: curve.evaluations, name: shown[i].name, colour: `run${i}`, dashed: true}]);
     const [from, to] = state.zoom ?? [begin, end];
     scale = plot(canvas, Math.max(220, Math.min(420, innerHeight - 320)), all,
-                 {from, to, log: state.log, time: state.by === "time", smoothing: state.smoothing ?? 0});
+                 {from, to, log: state.log, time: state.by === "time", smoothing: state.smoothing ??
+                     0});
     canvas.onpointerdown = (event) => drag(event, canvas, state);
 }
 
@@ -144,7 +162,8 @@ function drag(event, canvas, state) {
         canvas.onpointerup = null;
         const [left, right] = [begin, at(end)].sort((a, b) => a - b);
         if (right - left < 8) return;
-        state.zoom = [scale.value(Math.max(left, scale.left)), scale.value(Math.min(right, scale.right))];
+        state.zoom = [scale.value(Math.max(left, scale.left)),
+            scale.value(Math.min(right, scale.right))];
         reload();
     };
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all pages draw with: elements, numbers, canvases. Each number that is shown names its source.
+// What all pages draw with: elements, numbers, canvases. Each number that is shown names its
+// source.
 
 // element("td", {class: "right"}, "text", child)
 export function element(name, attributes = {}, ...children) {
@@ -45,7 +46,10 @@ export function duration(seconds) {
         const minutes = Math.floor(seconds / 60);
         return `${Math.floor(minutes / 60)}\u2009h ${minutes % 60}\u2009min`;
     }
-    if (seconds >= 100) return `${Math.floor(seconds / 60)}\u2009min ${Math.round(seconds % 60)}\u2009s`;
+    if (seconds >= 100) {
+        const whole = Math.round(seconds);
+        return `${Math.floor(whole / 60)}\u2009min ${whole % 60}\u2009s`;
+    }
     if (seconds === 0) return "0\u2009s";
     const [unit, name] = units.find(([size]) => seconds >= 0.9995 * size) ?? units.at(-1);
     const value = seconds / unit;

@@ -14,13 +14,18 @@ const kinds = {death: "bad", stall: "warn", takeover: "ink3"};
 const some = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
 
 function lead(file, report) {
-    const {deaths = 0, stalls = 0} = file ?? {}, cost = (report.lost["deaths of workers"] ?? 0) + (report.lost.stalls ?? 0);
+    const {deaths = 0, stalls = 0} = file ?? {}, cost = (report.lost["deaths of workers"] ??
+        0) + (report.lost.stalls ?? 0);
     const good = number(report.goodput, "report:goodput", share, {}, "strong");
     if (!deaths && !stalls)
-        return element("p", {class: "lead"}, "No worker died, and nothing stalled. Of the run's time ", good, " was useful.");
-    const what = [deaths ? some(deaths, "death") : "", stalls ? some(stalls, "stall") : ""].filter(Boolean).join(" and ");
-    return element("p", {class: "lead"}, element("strong", {class: "bad", "data-source": "run.json:deaths, stalls"}, what), " cost ",
-        number(cost, "report:lost", duration, {}, "strong"), ". Of the run's time ", good, " was useful.");
+        return element("p", {class: "lead"},
+            "No worker died, and nothing stalled. Of the run's time ", good, " was useful.");
+    const what = [deaths ? some(deaths, "death") : "", stalls ? some(stalls, "stall")
+        : ""].filter(Boolean).join(" and ");
+    return element("p", {class: "lead"}, element("strong",
+        {class: "bad", "data-source": "run.json:deaths, stalls"}, what), " cost ",
+        number(cost, "report:lost", duration, {}, "strong"), ". Of the run's time ", good,
+            " was useful.");
 }
 
 // Goodput: what the rest of the time was lost to.
@@ -29,9 +34,11 @@ function losses(report) {
     if (!rows.length) return null;
     return element("section", {}, element("h2", {}, "Where the rest of the time went"),
         element("div", {class: "wide"}, element("table", {"aria-label": "lost time by cause"},
-            element("tbody", {}, ...rows.map(([name, seconds]) => element("tr", {}, element("td", {}, name),
+            element("tbody", {}, ...rows.map(([name, seconds]) =>
+                element("tr", {}, element("td", {}, name),
                 number(seconds, `report:lost.${name}`, duration, {class: "right"}, "td"),
-                number(seconds / report.seconds, `report:lost.${name}/seconds`, share, {class: "right"}, "td")))))));
+                number(seconds / report.seconds, `report:lost.${name}/seconds`, share,
+                    {class: "right"}, "td")))))));
 }
 
 function list(file, run) {
@@ -39,24 +46,29 @@ function list(file, run) {
     if (!faults.length) return null;
     return element("section", {}, element("h2", {}, "Deaths, stalls, take-overs"),
         element("div", {class: "wide"}, element("table", {"aria-label": "faults"},
-            element("thead", {}, element("tr", {}, ...["when", "step", "what", "worker", "cost", ""].map((title) =>
+            element("thead", {}, element("tr", {}, ...["when", "step", "what", "worker", "cost",
+                ""].map((title) =>
                 element("th", {scope: "col"}, title)))),
             element("tbody", {}, ...faults.map((fault, i) => element("tr", {},
                 number(fault.time, `run.json:faults.${i}.time`, moment, {}, "td"),
                 number(fault.step, `run.json:faults.${i}.step`, count, {}, "td"),
                 element("td", {class: fault.kind === "death" ? "bad" : ""}, fault.kind),
-                element("td", {}, from(`run.json:faults.${i}.worker`, fault.worker >= 0 ? `worker ${fault.worker}` : "")),
+                element("td", {}, from(`run.json:faults.${i}.worker`, fault.worker >= 0
+                    ? `worker ${fault.worker}` : "")),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
-                element("td", {}, from(`run.json:faults.${i}.text`, fault.text), " ", element("a", {href: address("log", run,
+                element("td", {}, from(`run.json:faults.${i}.text`, fault.text), " ",
+                    element("a", {href: address("log", run,
                     `worker=${fault.worker}&since=${fault.step}`)}, "log")))).reverse()))));
 }
 
 export function show({row, file, report}, current) {
     current.shown = {row};
     if (!file)
-        return [element("p", {class: "lead"}, "This run has no run.json: it is of an earlier version, whose faults are in its log.")];
+        return [element("p", {class: "lead"},
+            "This run has no run.json: it is of an earlier version, whose faults are in its log.")];
     return [lead(file, report),
-        element("figure", {}, element("canvas", {id: "faults", role: "img", "aria-label": "starts, deaths and stalls of each worker over time"})),
+        element("figure", {}, element("canvas", {id: "faults", role: "img",
+            "aria-label": "starts, deaths and stalls of each worker over time"})),
         losses(report), list(file, row.run)].filter(Boolean);
 }
 
@@ -64,8 +76,10 @@ export function show({row, file, report}, current) {
 export function drawn({file}) {
     const canvas = document.getElementById("faults");
     if (!canvas) return;
-    const entries = file.entries ?? [], faults = file.faults ?? [], n = Math.max(1, file.workers ?? 1);
-    const shown = Math.min(n, 64), ROW = 20, left = 72, {g, width, height} = pen(canvas, shown * ROW + 24);
+    const entries = file.entries ?? [], faults = file.faults ?? [],
+        n = Math.max(1, file.workers ?? 1);
+    const shown = Math.min(n, 64), ROW = 20, left = 72,
+        {g, width, height} = pen(canvas, shown * ROW + 24);
     const begin = entries[0]?.begin, last = entries.at(-1);
     const end = last?.end ?? Math.max(last?.begin ?? 0, Date.now() / 1000);
     if (!(end > begin)) return;
@@ -74,10 +88,13 @@ export function drawn({file}) {
         const y = worker * ROW + ROW / 2;
         write(g, `worker ${worker}`, 0, y, "ink2");
         g.fillStyle = colour("rule2");
-        for (const entry of entries) g.fillRect(X(entry.begin), y - 3, Math.max(1, X(entry.end ?? end) - X(entry.begin)), 6);
-        for (const fault of faults.filter((one) => one.worker === worker && one.kind !== "takeover")) {
+        for (const entry of entries) g.fillRect(X(entry.begin), y - 3,
+            Math.max(1, X(entry.end ?? end) - X(entry.begin)), 6);
+        for (const fault of faults.filter((one) => one.worker === worker &&
+            one.kind !== "takeover")) {
             g.fillStyle = colour(kinds[fault.kind] ?? "ink3");
-            g.fillRect(X(fault.time) - 1, y - 8, Math.max(3, X(fault.time + (fault.cost ?? 0)) - X(fault.time)), 16);
+            g.fillRect(X(fault.time) - 1, y - 8, Math.max(3,
+                X(fault.time + (fault.cost ?? 0)) - X(fault.time)), 16);
         }
     }
     const time = (seconds) => moment(seconds).slice(11);

@@ -34,7 +34,8 @@ export function heat(canvas, rows, steps, {marks = []} = {}) {
         write(g, name, 0, top + ROW / 2, "ink2");
         values.forEach((value, x) => {
             if (value === null) return;
-            g.fillStyle = colours[Math.round(Math.min(1, Math.max(0, value)) * (colours.length - 1))];
+            g.fillStyle = colours[Math.round(Math.min(1,
+                Math.max(0, value)) * (colours.length - 1))];
             g.fillRect(left + Math.floor(x * cell), top, Math.ceil(cell), ROW);
         });
     });

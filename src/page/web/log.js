@@ -8,8 +8,10 @@ const fields = ["worker", "level", "event", "text", "since"];
 
 export async function load({run, state, query}) {
     for (const field of fields) state[field] ??= query.get(field) ?? "";
-    const words = Object.fromEntries(fields.filter((field) => state[field] !== "").map((field) => [field, state[field]]));
-    const [{row, file}, {lines, all}] = await Promise.all([get("run", {run}), get("log", {run, ...words})]);
+    const words = Object.fromEntries(fields.filter((field) => state[field] !== "").map((field) =>
+        [field, state[field]]));
+    const [{row, file}, {lines, all}] = await Promise.all([get("run", {run}),
+        get("log", {run, ...words})]);
     return {row, file, lines, all};
 }
 
@@ -31,12 +33,15 @@ function lead(lines, all, filtered) {
     const bad = lines.filter(([, , level]) => level === "error").length;
     const warned = lines.filter(([, , level]) => level === "warning").length;
     if (!all)
-        return element("p", {class: "lead"}, filtered ? "No line has all of this." : "This run has no log.");
+        return element("p", {class: "lead"}, filtered ? "No line has all of this."
+            : "This run has no log.");
     return element("p", {class: "lead"}, number(all, "log:lines", count, {}, "strong"),
         ` line${all === 1 ? "" : "s"}${filtered ? " have all of this" : ""}`,
         all > lines.length ? ", of which the last are shown" : "", "; of these ",
-        number(bad, "log:level=error", count, {class: bad ? "bad" : ""}, "strong"), ` ${bad === 1 ? "is an error" : "are errors"}, `,
-        number(warned, "log:level=warning", count, {}, "strong"), ` ${warned === 1 ? "is a warning" : "are warnings"}.`);
+        number(bad, "log:level=error", count, {class: bad ? "bad" : ""}, "strong"),
+            ` ${bad === 1 ? "is an error" : "are errors"}, `,
+        number(warned, "log:level=warning", count, {}, "strong"),
+            ` ${warned === 1 ? "is a warning" : "are warnings"}.`);
 }
 
 export function show({row, file, lines, all}, current) {
@@ -44,23 +49,35 @@ export function show({row, file, lines, all}, current) {
     const {state, run} = current;
     const set = (field) => (event) => { state[field] = event.target.value; reload(); };
     const choose = (label, field, options) => element("label", {}, label,
-        element("select", {"data-focus": field, onchange: set(field)}, ...options.map(([value, text]) =>
-            element("option", {value, selected: String(state[field]) === String(value) ? "" : null}, text))));
+        element("select", {"data-focus": field, onchange: set(field)},
+            ...options.map(([value, text]) =>
+            element("option", {value, selected: String(state[field]) === String(value) ? "" : null},
+                text))));
     const workers = Math.max(0, file?.workers ?? 0);
     const filtered = fields.some((field) => state[field] !== "");
-    const find = element("input", {type: "search", placeholder: "text", "aria-label": "text in a line",
+    const find = element("input", {type: "search", placeholder: "text",
+        "aria-label": "text in a line",
         "data-focus": "text", value: state.text, oninput: set("text")});
     return [lead(lines, all, filtered),
         element("div", {class: "tools"},
             choose("level", "level", [["", "all"], ["warning", "warnings"], ["error", "errors"]]),
-            workers > 0 ? choose("worker", "worker", [["", "all"], ...Array.from({length: Math.min(workers, 256)}, (_, i) => [i, String(i)])]) : null,
-            choose("event", "event", [["", "all"], ...[...new Set([state.event, ...lines.map(([, , , event]) => event)])].filter(Boolean).sort().map((name) => [name, name])]),
-            find, state.since ? element("button", {type: "button", "data-focus": "since", onclick: () => { state.since = ""; reload(); }}, `from step ${state.since} on ✕`) : null),
+            workers > 0 ? choose("worker", "worker", [["", "all"],
+                ...Array.from({length: Math.min(workers, 256)}, (_, i) => [i, String(i)])]) : null,
+            choose("event", "event", [["", "all"], ...[...new Set([state.event,
+                ...lines.map(([, , , event]) => event)])].filter(Boolean).sort().map((name) =>
+                [name, name])]),
+            find, state.since ? element("button", {type: "button", "data-focus": "since",
+                onclick: () => { state.since = ""; reload(); }}, `from step ${state.since} on ✕`)
+                : null),
         element("div", {class: "wide"}, element("table", {class: "log", "aria-label": "log"},
-            element("tbody", {}, ...folded(lines).reverse().map(({line: [time, from, level, event, text, step], times}) =>
-                element("tr", {"data-source": "log"}, element("td", {class: "dim mono"}, time ? element("time", {datetime: time}, time.slice(11, 23)) : ""),
+            element("tbody", {}, ...folded(lines).reverse().map(({line: [time, from, level, event,
+                text, step], times}) =>
+                element("tr", {"data-source": "log"}, element("td", {class: "dim mono"}, time
+                    ? element("time", {datetime: time}, time.slice(11, 23)) : ""),
                     element("td", {class: "dim"}, from),
-                    element("td", {class: level === "error" ? "bad" : level === "warning" ? "warn" : ""}, event, times > 1 ? ` × ${times}` : ""),
+                    element("td", {class: level === "error" ? "bad" : level === "warning" ? "warn"
+                        : ""}, event, times > 1 ? ` × ${times}` : ""),
                     element("td", {class: "mono"}, text, " ",
-                        step > 0 ? element("a", {href: address("curves", null, `runs=${run}&step=${step}`)}, "curves") : ""))))))];
+                        step > 0 ? element("a", {href: address("curves", null,
+                            `runs=${run}&step=${step}`)}, "curves") : ""))))))];
 }

@@ -8,7 +8,8 @@ const LEFT = 48, RIGHT = 64, TOP = 8, BOTTOM = 22;
 // Moving means over so many points.
 export function smooth(points, weight) {
     let mean = null;
-    return points.map(([x, , , y]) => [x, mean = mean === null ? y : weight * mean + (1 - weight) * y]);
+    return points.map(([x, , , y]) => [x, mean = mean === null ? y
+        : weight * mean + (1 - weight) * y]);
 }
 
 function limits(curves, log) {
@@ -22,7 +23,8 @@ function limits(curves, log) {
                 }
     if (low > high) return null;
     if (high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high)))
-        return log ? [low / 2, high * 2] : [low - (Math.abs(low) / 10 || 1), high + (Math.abs(high) / 10 || 1)];
+        return log ? [low / 2, high * 2] : [low - (Math.abs(low) / 10 || 1),
+            high + (Math.abs(high) / 10 || 1)];
     return [low, high];
 }
 
@@ -47,7 +49,8 @@ export function plot(canvas, height, curves, {from, to, log = false, time = fals
     }
     for (const at of ticks(from, to, Math.max(2, Math.floor(inside / 110)))) {
         const text = time ? duration(at) : at.toLocaleString("en");
-        write(g, text, Math.max(X(at), LEFT + g.measureText(text).width / 2 - 8), height - 8, "ink3", "center");
+        write(g, text, Math.max(X(at), LEFT + g.measureText(text).width / 2 - 8), height - 8,
+            "ink3", "center");
     }
     g.save();
     g.beginPath();
@@ -56,7 +59,8 @@ export function plot(canvas, height, curves, {from, to, log = false, time = fals
     for (const curve of curves) draw(g, curve, X, Y, smoothing, log);
     g.restore();
     label(g, curves, Y, width - right + 8, height, log, smoothing);
-    return {value: (x) => from + (x - LEFT) / inside * (to - from), left: LEFT, right: width - right};
+    return {value: (x) => from + (x - LEFT) / inside * (to - from), left: LEFT,
+        right: width - right};
 }
 
 function draw(g, curve, X, Y, smoothing, log) {
@@ -88,7 +92,8 @@ function label(g, curves, Y, x, height, log) {
     const found = [];
     for (const {points, colour: name} of curves) {
         const last = points.at(-1);
-        if (last && (!log || last[3] > 0)) found.push({y: Y(last[3]), text: short(last[3]), name: name.startsWith("run") ? name : "ink"});
+        if (last && (!log || last[3] > 0)) found.push({y: Y(last[3]), text: short(last[3]),
+            name: name.startsWith("run") ? name : "ink"});
     }
     found.sort((a, b) => a.y - b.y);
     found.forEach((one, i) => { one.y = Math.max(one.y, 8, i ? found[i - 1].y + 13 : 0); });

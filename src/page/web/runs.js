@@ -50,7 +50,8 @@ function state(row) {
 function done(row) {
     const parts = [number(row.step, "metrics.jsonl:step", count)];
     if (row.steps > 0 && row.step < row.steps)
-        parts.push(element("span", {class: "dim"}, " of ", number(row.steps, "run.json:steps", count)));
+        parts.push(element("span", {class: "dim"}, " of ",
+            number(row.steps, "run.json:steps", count)));
     return element("span", {}, ...parts);
 }
 
@@ -73,10 +74,12 @@ function columns(rows, chosen, choose) {
             type: "checkbox", "aria-label": `compare ${row.name}`, onchange: () => choose(row.run),
             checked: chosen.has(row.run) ? "" : null, "data-focus": `choose ${row.run}`})},
         {name: "run", key: (row) => row.name, cell: (row) => element("div", {},
-            element("a", {class: "run", href: address("summary", row.run)}, from("directory", row.name)),
+            element("a", {class: "run", href: address("summary", row.run)},
+                from("directory", row.name)),
             element("div", {class: "dim small"}, from("run.json:title", row.title ?? "")))},
         {name: "state", key: (row) => row.state, cell: state},
-        {name: "plan", key: plan, cell: (row) => element("span", {class: "dim", "data-source": "run.json:options"}, plan(row))},
+        {name: "plan", key: plan, cell: (row) => element("span",
+            {class: "dim", "data-source": "run.json:options"}, plan(row))},
         {name: "steps", key: (row) => row.step, cell: done, right: true},
         {name: "loss", key: loss, right: true, cell: (row) => element("span", {},
             element("canvas", {"data-run": row.run, "aria-hidden": "true"}), " ",
@@ -102,11 +105,14 @@ function best(rows) {
 
 function lead(rows) {
     const going = rows.filter((row) => row.state === "goes on").length, first = best(rows);
-    const parts = [number(rows.length, "runs", count, {}, "strong"), ` run${rows.length === 1 ? "" : "s"}`];
-    parts.push(...(going ? [", of which ", number(going, "runs:state", count), ` go${going === 1 ? "es" : ""} on.`]
+    const parts = [number(rows.length, "runs", count, {}, "strong"),
+        ` run${rows.length === 1 ? "" : "s"}`];
+    parts.push(...(going ? [", of which ", number(going, "runs:state", count),
+        ` go${going === 1 ? "es" : ""} on.`]
         : ["; none goes on."]));
     if (first && rows.length > 1)
-        parts.push(" The lowest loss is that of ", element("strong", {}, from("directory", first.name)), ", ",
+        parts.push(" The lowest loss is that of ", element("strong", {},
+            from("directory", first.name)), ", ",
                    number(loss(first), "metrics.jsonl:loss", short), ".");
     return element("p", {class: "lead"}, ...parts);
 }
@@ -123,11 +129,13 @@ function compare(rows) {
         for (const name of ["lanes", "workers", "threads", "batch", "parameters", "grain"])
             if (row[name] !== undefined && row[name] !== -1)
                 put(name, row, typeof row[name] === "number"
-                    ? number(row[name], `run.json:${name}`, count) : from(`run.json:${name}`, row[name]));
+                    ? number(row[name], `run.json:${name}`, count)
+                        : from(`run.json:${name}`, row[name]));
         for (const [name, found] of Object.entries(row.results ?? {}))
             put(name, row, number(found, `metrics.jsonl:${name}`, short));
         for (const [name, found] of Object.entries(row.evaluation ?? {}))
-            put(`${name} of the evaluation`, row, number(found, `metrics.jsonl:eval.${name}`, short));
+            put(`${name} of the evaluation`, row, number(found, `metrics.jsonl:eval.${name}`,
+                short));
     }
     const differ = (found) => new Set(rows.map((row) => found.get(row.run)?.textContent)).size > 1;
     const unequal = [...fields].filter(([, found]) => differ(found));
@@ -135,7 +143,8 @@ function compare(rows) {
         ...rows.map((row) => element("td", {class: "differs"}, found.get(row.run) ?? "–")));
     return element("section", {},
         element("h2", {}, `${rows.length} runs side by side`),
-        element("p", {class: "dim small"}, number(fields.size - unequal.length, "run.json", count), " other values are equal."),
+        element("p", {class: "dim small"}, number(fields.size - unequal.length, "run.json", count),
+            " other values are equal."),
         element("p", {}, element("a", {href: address("curves", null,
             `runs=${rows.map((row) => row.run).join(",")}`)}, "Their curves")),
         element("div", {class: "wide"}, element("table", {"aria-label": "what differs"},
@@ -149,8 +158,10 @@ export function show({runs}, {state}) {
     state.sort ??= {by: "began", down: true};
     state.chosen ??= new Set();
     if (!runs.length)
-        return [element("p", {class: "lead"}, "There are no runs here yet. A run that is started with ",
-                        element("code", {}, "--out DIR"), " below this directory appears by itself: ",
+        return [element("p", {class: "lead"},
+            "There are no runs here yet. A run that is started with ",
+                        element("code", {}, "--out DIR"),
+                            " below this directory appears by itself: ",
                         element("code", {}, "trireme train lenet5 --out DIR/first"))];
     const words = state.find.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = runs.filter((row) => words.every((word) => text(row).includes(word)));
@@ -167,16 +178,19 @@ export function show({runs}, {state}) {
     for (const box of list.querySelectorAll("input")) box.checked = box.hasAttribute("checked");
     const chosen = runs.filter((row) => state.chosen.has(row.run));
     return [lead(runs), element("div", {class: "tools"}, find,
-        element("span", {class: "dim"}, ...(words.length ? [number(rows.length, "runs", count), " found"] : [])),
+        element("span", {class: "dim"}, ...(words.length
+            ? [number(rows.length, "runs", count), " found"] : [])),
         element("span", {class: "space"}),
-        element("span", {class: "dim small"}, ...(chosen.length ? [number(chosen.length, "runs", count), " chosen"]
+        element("span", {class: "dim small"}, ...(chosen.length
+            ? [number(chosen.length, "runs", count), " chosen"]
             : ["choose up to eight to compare them"]))),
         chosen.length > 1 ? compare(chosen) : null, list].filter(Boolean);
 }
 
 const watcher = new IntersectionObserver((entries) => {
     for (const {target, isIntersecting} of entries)
-        if (isIntersecting) detail(target, Number(target.dataset.run), Number(target.dataset.version));
+        if (isIntersecting) detail(target, Number(target.dataset.run),
+            Number(target.dataset.version));
 });
 
 async function detail(canvas, run, version) {

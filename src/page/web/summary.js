@@ -45,18 +45,26 @@ function bar(shares) {
     return [picture, key];
 }
 
+const COMMAND = new RegExp("(trireme [a-z]+(?: [A-Za-z0-9_.:/=-]+)*|--[a-z-]+(?: [0-9][\\w.]*)?" +
+    "|-n \\d+)");
+
 function advice(finding, i) {
     const cost = number(finding.cost, source(`findings.${i}.cost`), share);
     const words = finding.remedy ?? "";
     // commands and options are set apart
-    const remedy = words.split(/(trireme [a-z]+(?: [A-Za-z0-9_.:/=-]+)*|--[a-z-]+(?: [0-9][\w.]*)?|-n \d+)/)
-        .map((part, k) => (k % 2 ? element("code", {}, part) : part));
+    const remedy = words.split(COMMAND).map((part, k) =>
+        k % 2 ? element("code", {}, part) : part);
     return element("div", {class: finding.effect_of ? "tip effect" : "tip"},
-        element("div", {class: `cost ${finding.cost >= 0.1 && !finding.effect_of ? "bad" : ""}`}, cost,
-                element("small", {}, finding.cost === null ? "not known" : `of ${finding.of === "run" ? "the run" : "a step"}`)),
-        element("div", {}, element("b", {}, finding.rule), finding.effect_of ? `, an effect of ${finding.effect_of}` : "",
-                element("div", {"data-source": source(`findings.${i}.evidence`)}, finding.evidence ?? ""),
-                finding.effect_of ? null : element("div", {class: "do dim", "data-source": source(`findings.${i}.remedy`)}, ...remedy)));
+        element("div", {class: `cost ${finding.cost >= 0.1 && !finding.effect_of ? "bad" : ""}`},
+            cost,
+                element("small", {}, finding.cost === null ? "not known"
+                    : `of ${finding.of === "run" ? "the run" : "a step"}`)),
+        element("div", {}, element("b", {}, finding.rule), finding.effect_of
+            ? `, an effect of ${finding.effect_of}` : "",
+                element("div", {"data-source": source(`findings.${i}.evidence`)},
+                    finding.evidence ?? ""),
+                finding.effect_of ? null : element("div",
+                    {class: "do dim", "data-source": source(`findings.${i}.remedy`)}, ...remedy)));
 }
 
 function findings({findings, silent, without_profile: without}, row) {
@@ -64,13 +72,17 @@ function findings({findings, silent, without_profile: without}, row) {
     return element("div", {},
         element("h2", {}, "What to do about it"),
         element("p", {class: "dim small"}, shown.length
-            ? "Worst first. The figure is what each costs." : "Nothing is wrong, as far as is known."),
+            ? "Worst first. The figure is what each costs."
+                : "Nothing is wrong, as far as is known."),
         ...shown.map((one) => advice(one, findings.indexOf(one))),
         notes.length ? element("details", {}, element("summary", {class: "dim small"},
-            `${notes.length} that cost next to nothing`), ...notes.map((one) => advice(one, findings.indexOf(one)))) : null,
-        element("details", {}, element("summary", {class: "dim small"}, `${silent.length} other rules found nothing`),
+            `${notes.length} that cost next to nothing`),
+                ...notes.map((one) => advice(one, findings.indexOf(one)))) : null,
+        element("details", {}, element("summary", {class: "dim small"},
+            `${silent.length} other rules found nothing`),
             element("p", {class: "small"}, silent.join(", "))),
-        without.length ? element("p", {class: "dim small"}, number(without.length, source("without_profile"), count), " more need a profile: ",
+        without.length ? element("p", {class: "dim small"},
+            number(without.length, source("without_profile"), count), " more need a profile: ",
             row.state === "goes on" && row.workers > 0
                 ? element("code", {}, `trireme profile ${row.directory} --steps 5`)
                 : element("code", {}, "--profile steps=10..20")) : null);
@@ -87,25 +99,32 @@ const sizes = (bytes) => bytes >= 1 << 30 ? `${(bytes / (1 << 30)).toFixed(2)}\u
 
 export function show({row, file, report}, current) {
     current.shown = {row};
-    const rate = row.step > 0 && row.seconds > 0 && row.batch > 0 ? row.step * row.batch / row.seconds : null;
+    const rate = row.step > 0 && row.seconds > 0 && row.batch > 0
+        ? row.step * row.batch / row.seconds : null;
     const faults = (file?.faults ?? []).length;
     return [
         element("p", {class: "lead", "data-source": source("sentence")}, ...said(report.sentence)),
         ...bar(report.shares),
         element("section", {class: "two"}, findings(report, row), element("div", {},
-            element("h2", {}, "Loss"), element("canvas", {id: "loss", role: "img", "aria-label": "loss over steps"}),
-            element("p", {class: "small dim"}, element("a", {href: address("curves", null, `runs=${row.run}`)}, "Curves"),
+            element("h2", {}, "Loss"), element("canvas",
+                {id: "loss", role: "img", "aria-label": "loss over steps"}),
+            element("p", {class: "small dim"}, element("a",
+                {href: address("curves", null, `runs=${row.run}`)}, "Curves"),
                     " has all results.")),
         ),
         element("section", {class: "three"},
-            figure("Goodput", number(report.goodput, source("goodput"), share), "of the time was useful",
-                   element("span", {}, number(file?.deaths ?? 0, "run.json:deaths", count), " deaths, ",
+            figure("Goodput", number(report.goodput, source("goodput"), share),
+                "of the time was useful",
+                   element("span", {}, number(file?.deaths ?? 0, "run.json:deaths", count),
+                       " deaths, ",
                            number(file?.stalls ?? 0, "run.json:stalls", count), " stalls",
                            faults ? ", see the log" : "")),
             figure("Rate", number(rate, "metrics.jsonl:step*batch/seconds", short), "samples/s",
-                   element("span", {}, "a step takes ", number(report.step, source("step"), duration))),
+                   element("span", {}, "a step takes ",
+                       number(report.step, source("step"), duration))),
             figure("Memory", number(file?.memory, "run.json:memory", sizes), "planned",
-                   element("span", {}, number(file?.parameters, "run.json:parameters", count), " parameters"))),
+                   element("span", {}, number(file?.parameters, "run.json:parameters", count),
+                       " parameters"))),
     ];
 }
 

@@ -20,7 +20,8 @@ export function table(columns, rows, state, changed, {label, mark} = {}) {
             state.by = column.name;
             changed();
         };
-        return element("th", {scope: "col", class: column.right ? "right" : null, "aria-sort": sort},
+        return element("th", {scope: "col", class: column.right ? "right" : null,
+            "aria-sort": sort},
             column.key ? element("button", {type: "button", onclick: click,
                                             "data-focus": `sort ${column.name}`},
                                  column.name, sort ? (state.down ? " ↓" : " ↑") : "")

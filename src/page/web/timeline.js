@@ -2,7 +2,8 @@
 // Timeline: what happened in this step? Per thread a row of what it did, and one of operators.
 import {reload} from "/app.js";
 import {get} from "/data.js";
-import {colour, count, duration, element, from as said, hatch, number, pen, share, ticks, write} from "/draw.js";
+import {colour, count, duration, element, from as said, hatch, number, pen, share, ticks,
+    write} from "/draw.js";
 import {without} from "/profile.js";
 
 const categories = ["compute", "sum", "move", "data", "save", "wait"];
@@ -11,7 +12,8 @@ const LEFT = 84, ROW = 18, GAP = 10, TOP = 22, OVERVIEW = 5;
 export async function load({run, state}) {
     const {row} = await get("run", {run});
     const pixels = Math.max(100, document.getElementById("page").clientWidth - LEFT - 64);
-    const query = state.range ? {from: Math.round(state.range[0]), to: Math.round(state.range[1])} : {};
+    const query = state.range ? {from: Math.round(state.range[0]), to: Math.round(state.range[1])}
+        : {};
     const data = await get("slices", {run, pixels, ...query});
     if (data && !state.whole) state.whole = await get("slices", {run, pixels});
     if (data && !state.range && data.steps.length > 1) { // the first whole step
@@ -29,24 +31,34 @@ function stepAt(data, [from, to]) {
 }
 
 function details(data, slice) {
-    if (!slice) return element("p", {class: "dim small"}, "Click a slice for its details. Keys: w s zoom, a d pan, n p next and previous step.");
-    const rows = [["begins", duration(slice.begin / 1e9)], ["takes", duration((slice.end - slice.begin) / 1e9)]];
+    if (!slice) return element("p", {class: "dim small"},
+        "Click a slice for its details. Keys: w s zoom, a d pan, n p next and previous step.");
+    const rows = [["begins", duration(slice.begin / 1e9)],
+        ["takes", duration((slice.end - slice.begin) / 1e9)]];
     const item = slice.item >= 0 ? data.items[slice.item] : null;
     if (slice.step) rows.push(["step", count(slice.step)]);
     if (slice.lane >= 0) rows.push(["lane", slice.lane]);
     if (slice.whom >= 0) rows.push(["waits for", `thread ${slice.whom}`]);
     if (item) {
-        rows.push(["of", item.in], ["gives", item.out], ["phase", item.phase + (item.backward ? ", backward" : "")]);
-        if (item.flops > 0) rows.push(["arithmetic", `${(item.flops / 1e9).toPrecision(3)} GFLOP, ${(item.flops / (slice.end - slice.begin)).toPrecision(3)} GFLOP/s`]);
-        if (item.bytes > 0) rows.push(["memory", `${(item.bytes / 1048576).toPrecision(3)} MiB, ${(item.bytes / (slice.end - slice.begin)).toPrecision(3)} GB/s`]);
-        if (item.ideal > 0) rows.push(["of the roofline", share(item.ideal / (slice.end - slice.begin))]);
+        rows.push(["of", item.in], ["gives", item.out],
+            ["phase", item.phase + (item.backward ? ", backward" : "")]);
+        const of = (value, unit, size) => `${(value / size).toPrecision(3)}\u2009${unit}, ` +
+            `${(value / (slice.end - slice.begin)).toPrecision(3)}\u2009`;
+        if (item.flops > 0)
+            rows.push(["arithmetic", of(item.flops, "GFLOP", 1e9) + "GFLOP/s"]);
+        if (item.bytes > 0) rows.push(["memory", of(item.bytes, "MiB", 1048576) + "GB/s"]);
+        if (item.ideal > 0) rows.push(["of the roofline",
+            share(item.ideal / (slice.end - slice.begin))]);
         if (item.calls > 0) rows.push(["its mean", duration(item.ns / item.calls / 1e9)]);
         rows.push(["others waited for it", duration(item.waited / 1e9)]);
         if (item.move) rows.push(["why", item.move]);
     }
-    const title = item ? `${item.operator} ${item.name}` : slice.kind >= 0 ? data.kinds[slice.kind] : "merged";
+    const title = item ? `${item.operator} ${item.name}` : slice.kind >= 0 ? data.kinds[slice.kind]
+        : "merged";
     return element("div", {}, element("h2", {class: "mono"}, title),
-        element("dl", {}, ...rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {"data-source": "spans, items.jsonl"}, value)])));
+        element("dl", {}, ...rows.flatMap(([name, value]) =>
+            [element("dt", {}, name), element("dd", {"data-source": "spans, items.jsonl"},
+            value)])));
 }
 
 export function show({row, data}, current) {
@@ -55,28 +67,45 @@ export function show({row, data}, current) {
     const {state} = current, range = inside({data, state}), step = stepAt(data, range);
     const move = (by) => () => go(state, data, by);
     return [
-        element("p", {class: "lead"}, step ? ["Step ", number(step[0], "steps.csv:step", count, {}, "strong"), " takes ",
+        element("p", {class: "lead"}, step ? ["Step ", number(step[0], "steps.csv:step", count, {},
+            "strong"), " takes ",
             number((step[2] - step[1]) / 1e9, "steps.csv:seconds", duration, {}, "strong")] : "",
-            step ? ". " : "", data.path ? ["The critical path of a step: ", said("spans", data.path), "."] : "",
-            data.lost ? [" ", number(data.lost, "spans:lost", count), " spans were lost while it was recorded."] : ""),
-        element("div", {class: "tools"}, element("button", {type: "button", onclick: move(-1), "data-focus": "previous"}, "previous step"),
-            element("button", {type: "button", onclick: move(1), "data-focus": "next"}, "next step"),
-            element("button", {type: "button", "data-focus": "all", onclick: () => zoom(state, data, [data.begin, data.end])}, "all steps"),
-            element("input", {type: "search", placeholder: "find an operator", "aria-label": "find an operator", "data-focus": "find",
-                value: state.find ?? "", oninput: (event) => { state.find = event.target.value; drawn({row, data}, current); }})),
-        element("figure", {}, element("canvas", {id: "overview", role: "img", "aria-label": "all of the profile"}),
-            element("canvas", {id: "tracks", role: "img", tabindex: "0", "aria-label": "what each thread did"})),
-        element("div", {class: "key"}, ...categories.map((name) => element("span", {}, element("span", {class: `swatch k-${name}`}),
-            ({compute: "compute", sum: "sums, update", move: "moves", data: "samples", save: "between steps", wait: "waiting"})[name]))),
+            step ? ". " : "", data.path ? ["The critical path of a step: ",
+                said("spans", data.path), "."] : "",
+            data.lost ? [" ", number(data.lost, "spans:lost", count),
+                " spans were lost while it was recorded."] : ""),
+        element("div", {class: "tools"}, element("button",
+            {type: "button", onclick: move(-1), "data-focus": "previous"}, "previous step"),
+            element("button", {type: "button", onclick: move(1), "data-focus": "next"},
+                "next step"),
+            element("button", {type: "button", "data-focus": "all", onclick: () =>
+                zoom(state, data, [data.begin, data.end])}, "all steps"),
+            element("input", {type: "search", placeholder: "find an operator",
+                "aria-label": "find an operator", "data-focus": "find",
+                value: state.find ?? "", oninput: (event) =>
+                    { state.find = event.target.value; drawn({row, data}, current); }})),
+        element("figure", {}, element("canvas", {id: "overview", role: "img",
+            "aria-label": "all of the profile"}),
+            element("canvas", {id: "tracks", role: "img", tabindex: "0",
+                "aria-label": "what each thread did"})),
+        element("div", {class: "key"}, ...categories.map((name) =>
+            element("span", {}, element("span", {class: `swatch k-${name}`}),
+            ({compute: "compute", sum: "sums, update", move: "moves", data: "samples",
+                save: "between steps", wait: "waiting"})[name]))),
         element("section", {id: "details"}, details(data, state.chosen)),
-        element("details", {}, element("summary", {class: "dim small"}, "Time of each thread as a table"),
-            element("table", {"aria-label": "time of threads"}, element("tbody", {}, ...data.threads.map((thread) =>
-                element("tr", {"data-source": "spans"}, element("td", {}, name(thread)), element("td", {}, thread.what), ...categories.map((category, k) =>
-                    element("td", {class: "right"}, `${category} ${duration(thread.times.filter((one) => one[2] === k)
+        element("details", {}, element("summary", {class: "dim small"},
+            "Time of each thread as a table"),
+            element("table", {"aria-label": "time of threads"},
+                element("tbody", {}, ...data.threads.map((thread) =>
+                element("tr", {"data-source": "spans"}, element("td", {}, name(thread)),
+                    element("td", {}, thread.what), ...categories.map((category, k) =>
+                    element("td", {class: "right"},
+                        `${category} ${duration(thread.times.filter((one) => one[2] === k)
                         .reduce((sum, [begin, end]) => sum + end - begin, 0) / 1e9)}`)))))))];
 }
 
-const name = ({host, worker, thread}) => `${host ? `${host} ` : ""}w${worker}${thread ? `.${thread}` : ""}`;
+const name = ({host, worker, thread}) =>
+    `${host ? `${host} ` : ""}w${worker}${thread ? `.${thread}` : ""}`;
 
 function zoom(state, data, [from, to]) {
     const most = data.end - data.begin, size = Math.min(Math.max(to - from, 1000), most);
@@ -86,7 +115,8 @@ function zoom(state, data, [from, to]) {
 }
 
 function go(state, data, by) {
-    const at = data.steps.findIndex(([, begin, end]) => begin < inside({data, state})[1] && end > inside({data, state})[0]);
+    const at = data.steps.findIndex(([, begin, end]) => begin < inside({data, state})[1] &&
+        end > inside({data, state})[0]);
     const step = data.steps[Math.max(0, Math.min(data.steps.length - 1, at + by))];
     if (step) zoom(state, data, [step[1], step[2]]);
 }
@@ -108,11 +138,15 @@ export function drawn({data}, {state}) {
     const canvas = document.getElementById("tracks"), strip = document.getElementById("overview");
     if (!canvas || !data) return;
     const threads = data.threads.filter(({times, operators}) => times.length || operators.length);
-    const [from, to] = inside({data, state}), {g, width} = pen(canvas, TOP + threads.length * (2 * ROW + GAP));
-    const X = (time) => LEFT + (time - from) / (to - from) * (width - LEFT), hatched = hatch(g), boxes = [];
-    const fill = (category) => categories[category] === "wait" ? hatched : colour(categories[category]);
+    const [from, to] = inside({data, state}), {g, width} = pen(canvas,
+        TOP + threads.length * (2 * ROW + GAP));
+    const X = (time) => LEFT + (time - from) / (to - from) * (width - LEFT), hatched = hatch(g),
+        boxes = [];
+    const fill = (category) => categories[category] === "wait" ? hatched
+        : colour(categories[category]);
     const fills = categories.map((_, k) => fill(k));
-    for (const at of ticks((from - origin(data, from)) / 1e9, (to - origin(data, from)) / 1e9, Math.max(2, Math.floor((width - LEFT) / 110)))) {
+    for (const at of ticks((from - origin(data, from)) / 1e9, (to - origin(data, from)) / 1e9,
+        Math.max(2, Math.floor((width - LEFT) / 110)))) {
         const x = X(1e9 * at + origin(data, from));
         if (x > width - 30 || x < LEFT + 10) continue;
         write(g, duration(at), x, 8, "ink3", "center");
@@ -122,13 +156,15 @@ export function drawn({data}, {state}) {
     threads.forEach((thread, i) => {
         const top = TOP + i * (2 * ROW + GAP);
         write(g, name(thread), 0, top + ROW / 2, "ink2");
-        if (thread.what !== "computes" && width > 700) write(g, thread.what.split(" ")[0], 0, top + ROW * 1.5, "ink3");
+        if (thread.what !== "computes" && width > 700) write(g, thread.what.split(" ")[0], 0,
+            top + ROW * 1.5, "ink3");
         for (const [begin, end, category, kind, whom, step, lane] of thread.times) {
             const x = X(begin), w = Math.max(1, X(end) - x);
             g.fillStyle = fills[category];
             g.fillRect(x, top, w, ROW - 2);
             boxes.push({x, y: top, w, h: ROW, begin, end, kind, whom, step, lane, item: -1});
-            if (kind >= 0 && categories[category] === "wait") caption(g, data.kinds[kind], x, top, w, "ink", "wait");
+            if (kind >= 0 && categories[category] === "wait") caption(g, data.kinds[kind], x, top,
+                w, "ink", "wait");
         }
         for (const [begin, end, category, item, step, lane] of thread.operators) {
             const x = X(begin), w = Math.max(1, X(end) - x), is = data.items[item];
@@ -137,13 +173,17 @@ export function drawn({data}, {state}) {
             g.fillStyle = fills[category];
             g.fillRect(x, top + ROW, w > 2 ? w - 0.5 : w, ROW - 2);
             g.globalAlpha = 1;
-            boxes.push({x, y: top + ROW, w, h: ROW, begin, end, kind: -1, whom: -1, step, lane, item});
-            if (is && wanted) caption(g, is.operator, x, top + ROW, w, "onfill", categories[category]);
+            boxes.push({x, y: top + ROW, w, h: ROW, begin, end, kind: -1, whom: -1, step, lane,
+                item});
+            if (is && wanted) caption(g, is.operator, x, top + ROW, w, "onfill",
+                categories[category]);
         }
     });
     const at = (event) => {
-        const box = canvas.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
-        return boxes.findLast((one) => x >= one.x && x <= one.x + one.w && y >= one.y && y < one.y + one.h);
+        const box = canvas.getBoundingClientRect(), x = event.clientX - box.left,
+            y = event.clientY - box.top;
+        return boxes.findLast((one) => x >= one.x && x <= one.x + one.w && y >= one.y &&
+            y < one.y + one.h);
     };
     pointer(canvas, state, data, (event) => {
         state.chosen = at(event) ?? null;
@@ -158,7 +198,8 @@ const origin = (data, from) => (stepAt(data, [from, from + 1]) ?? [0, data.begin
 function caption(g, text, x, y, w, ink, ground) {
     if (w < 30) return;
     g.font = "10px Inter, system-ui, sans-serif";
-    if (g.measureText(text).width < w - 8) write(g, text, x + 4, y + ROW / 2 - 1, ink, "left", ground);
+    if (g.measureText(text).width < w - 8) write(g, text, x + 4, y + ROW / 2 - 1, ink, "left",
+        ground);
     g.font = "11px Inter, system-ui, sans-serif";
 }
 
@@ -178,7 +219,8 @@ function pointer(canvas, state, data, choose, time) {
     canvas.onwheel = (event) => {
         if (!event.ctrlKey && !event.shiftKey) return;
         event.preventDefault();
-        const at = time(event.clientX - canvas.getBoundingClientRect().left), [from, to] = state.range ?? [data.begin, data.end];
+        const at = time(event.clientX - canvas.getBoundingClientRect().left),
+            [from, to] = state.range ?? [data.begin, data.end];
         const k = event.deltaY > 0 ? 1.25 : 0.8;
         zoom(state, data, [at - (at - from) * k, at + (to - at) * k]);
     };
@@ -187,7 +229,8 @@ function pointer(canvas, state, data, choose, time) {
 function overview(canvas, state, data, [from, to]) {
     const {threads} = state.whole ?? data;
     const {g, width, height} = pen(canvas, Math.min(48, 8 + threads.length * OVERVIEW));
-    const X = (time) => LEFT + (time - data.begin) / (data.end - data.begin) * (width - LEFT), hatched = hatch(g);
+    const X = (time) => LEFT + (time - data.begin) / (data.end - data.begin) * (width - LEFT),
+        hatched = hatch(g);
     threads.slice(0, 8).forEach((thread, i) => {
         for (const [begin, end, category] of thread.times) {
             g.fillStyle = categories[category] === "wait" ? hatched : colour(categories[category]);

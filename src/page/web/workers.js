@@ -7,17 +7,20 @@ import {heat} from "/heat.js";
 
 // What a cell shows: its value, and what is 1, the worst.
 const measures = {
-    lane: {title: "time of a lane", note: "against the median of the step: grey is the median, red twice as long"},
+    lane: {title: "time of a lane",
+        note: "against the median of the step: grey is the median, red twice as long"},
     wait: {title: "waiting", note: "share of the time"},
     samples: {title: "samples", note: "share of the time in which it waits for samples"},
-    no_core: {title: "no core", note: "share of the time in which it was ready to run and had no core"},
+    no_core: {title: "no core",
+        note: "share of the time in which it was ready to run and had no core"},
 };
 
 export async function load({run, state}) {
     state.measure ??= "lane";
     const pixels = Math.max(50, Math.min(1100, document.getElementById("page").clientWidth - 140));
     const [{row, file}, report, {hosts}] = await Promise.all([
-        get("run", {run}), get("report", {run}), get("heat", {run, pixels: Math.floor(pixels / 2)})]);
+        get("run", {run}), get("report", {run}), get("heat",
+            {run, pixels: Math.floor(pixels / 2)})]);
     return {row, file, report, hosts};
 }
 
@@ -42,13 +45,15 @@ function values(workers, measure) {
         (time === null || !usual[i] ? null : time / usual[i] - 1)));
 }
 
-const slow = ["slow-worker", "shared-core", "throttled", "lost-lanes", "samples", "uneven-lanes", "not-worth-it"];
+const slow = ["slow-worker", "shared-core", "throttled", "lost-lanes", "samples", "uneven-lanes",
+    "not-worth-it"];
 
 function lead(report, workers) {
     const found = report.findings.find(({rule}) => slow.includes(rule));
     const text = found?.evidence ?? (workers.length > 1
         ? `No worker of ${workers.length} stands out.` : "This run has one process.");
-    return element("p", {class: "lead", "data-source": "report:findings"}, ...text.split(/(\d[\d,.]*\s(?:%|s|ms|us)|[Ww]orker \d+)/).map((part, i) =>
+    return element("p", {class: "lead", "data-source": "report:findings"},
+        ...text.split(/(\d[\d,.]*\s(?:%|s|ms|us)|[Ww]orker \d+)/).map((part, i) =>
         (i % 2 ? element("strong", {}, part) : part)));
 }
 
@@ -57,13 +62,18 @@ function table(report, workers) {
         one.worker === worker.worker && one.host === worker.host);
     const field = (worker, get, path, text) => {
         const i = of(worker);
-        return number(i < 0 ? null : get(report.workers[i]), `report:workers.${i}.${path}`, text, {class: "right"}, "td");
+        return number(i < 0 ? null : get(report.workers[i]), `report:workers.${i}.${path}`, text,
+            {class: "right"}, "td");
     };
-    const waits = (one) => 1 - ["compute", "audit", "sum", "update", "read", "open", "record", "callback",
-        "evaluate", "save", "start", "unexplained"].reduce((sum, kind) => sum + (one.shares[kind] ?? 0), 0);
-    return element("div", {class: "wide"}, element("table", {"aria-label": "workers, in the last third of the run"},
+    const waits = (one) => 1 - ["compute", "audit", "sum", "update", "read", "open", "record",
+        "callback",
+        "evaluate", "save", "start", "unexplained"].reduce((sum, kind) =>
+            sum + (one.shares[kind] ?? 0), 0);
+    return element("div", {class: "wide"}, element("table",
+        {"aria-label": "workers, in the last third of the run"},
         element("thead", {}, element("tr", {}, element("th", {scope: "col"}, "worker"),
-            ...["computes", "waits", "no core", "a lane takes", "lanes", "of them lost", "memory"].map((title) =>
+            ...["computes", "waits", "no core", "a lane takes", "lanes", "of them lost",
+                "memory"].map((title) =>
                 element("th", {scope: "col", class: "right"}, title)))),
         element("tbody", {}, ...workers.map((worker) => element("tr", {},
             element("td", {}, from("workers.series", worker.name)),
@@ -74,15 +84,18 @@ function table(report, workers) {
             field(worker, (one) => one.lanes, "lanes", count),
             field(worker, (one) => one.lost, "lost", count),
             number(worker.memory || null, `workers.series:${worker.worker}.memory-kib`,
-                   (bytes) => `${Math.round(bytes / 1048576)}\u2009MiB`, {class: "right"}, "td"))))));
+                   (bytes) => `${Math.round(bytes / 1048576)}\u2009MiB`, {class: "right"},
+                       "td"))))));
 }
 
 export function show({row, report, hosts}, current) {
     current.shown = {row};
     const workers = all(hosts), {state} = current;
     if (!workers.length)
-        return [element("p", {class: "lead"}, "This run has no workers.series: what its workers spent their time on is not known.")];
-    const button = (key) => element("button", {type: "button", "aria-pressed": String(state.measure === key),
+        return [element("p", {class: "lead"},
+            "This run has no workers.series: what its workers spent their time on is not known.")];
+    const button = (key) => element("button", {type: "button",
+        "aria-pressed": String(state.measure === key),
         "data-focus": key, onclick: () => { state.measure = key; render(); }}, measures[key].title);
     return [lead(report, workers),
         element("div", {class: "tools"}, ...Object.keys(measures).map(button)),
@@ -90,7 +103,8 @@ export function show({row, report, hosts}, current) {
                 element("span", {id: "below", "aria-live": "polite"})),
         element("figure", {}, element("canvas", {id: "heat", role: "img",
             "aria-label": `${measures[state.measure].title} of each worker over steps`})),
-        element("section", {}, element("h2", {}, "In the last third of the run"), table(report, workers)),
+        element("section", {}, element("h2", {}, "In the last third of the run"),
+            table(report, workers)),
         ];
 }
 
@@ -99,15 +113,18 @@ export function drawn({hosts, file}, {state}) {
     if (!canvas) return;
     const shown = values(workers, state.measure);
     const marks = (file?.faults ?? []).filter(({kind}) => kind === "death").map(({worker, step}) =>
-        ({row: workers.findIndex((one) => one.worker === worker), step})).filter(({row}) => row >= 0);
+        ({row: workers.findIndex((one) => one.worker === worker), step})).filter(({row}) =>
+            row >= 0);
     const {find} = heat(canvas, workers.map((worker, i) => ({name: worker.name, values: shown[i]})),
                         workers[0].steps, {marks});
     canvas.onpointermove = (event) => {
         const box = canvas.getBoundingClientRect();
-        const at = find(event.clientX - box.left, event.clientY - box.top), below = document.getElementById("below");
+        const at = find(event.clientX - box.left, event.clientY - box.top),
+            below = document.getElementById("below");
         if (!at || !below) return;
         const worker = workers[at.row], value = worker[state.measure][at.column];
         below.textContent = `${worker.name}, up to step ${count(worker.steps[at.column])}: ` +
-            (value === null ? "nothing" : state.measure === "lane" ? `${duration(value / 1e9)} a lane` : share(value));
+            (value === null ? "nothing" : state.measure === "lane"
+                ? `${duration(value / 1e9)} a lane` : share(value));
     };
 }
