@@ -25,35 +25,42 @@ struct column {
 
 struct heat {
     struct series s;
+    int wait[SPENTS], samples, start, compute, no_core, lanes, memory; /* columns of the series */
     int columns, places;
     struct column *column; /* [columns] */
     struct cell *cell;     /* [places][columns] */
-    double *memory;        /* [places] */
+    double *most;          /* [places]: memory */
 };
 
 static void add_frame(struct heat *h, int at) {
     const struct series *s = &h->s;
     const double covers = 1e-9 * (double)(s->frame.covers > 0 ? s->frame.covers : 0);
-    const int no_core = series_column(s, "no-core"), lanes = series_column(s, "lanes-done"),
-              memory = series_column(s, "memory-kib"), compute = series_column(s, "compute"),
-              samples = series_column(s, spent_rows[SPENT_WAIT_SAMPLES].name),
-              start = series_column(s, spent_rows[SPENT_START].name);
     struct column *c = &h->column[at];
     c->step = (double)s->frame.step;
     c->slowest = fmax(c->slowest, 1e-9 * (double)s->frame.slowest);
     for (int p = 0; p < h->places; p++) {
         struct cell *cell = &h->cell[p * h->columns + at];
-        cell->covers += covers * (1 - series_value(s, p, start));
-        cell->lanes += series_value(s, p, lanes);
-        cell->compute += covers * series_value(s, p, compute);
+        cell->covers += covers * (1 - series_value(s, p, h->start));
+        cell->lanes += series_value(s, p, h->lanes);
+        cell->compute += covers * series_value(s, p, h->compute);
         for (int k = 0; k < SPENTS; k++)
-            if (spent_rows[k].group == SPENT_WAITS)
-                cell->share[WAIT] +=
-                    covers * series_value(s, p, series_column(s, spent_rows[k].name));
-        cell->share[SAMPLES] += covers * series_value(s, p, samples);
-        cell->share[NO_CORE] += covers * series_value(s, p, no_core);
-        h->memory[p] = fmax(h->memory[p], 1024 * series_value(s, p, memory));
+            if (h->wait[k] >= 0) cell->share[WAIT] += covers * series_value(s, p, h->wait[k]);
+        cell->share[SAMPLES] += covers * series_value(s, p, h->samples);
+        cell->share[NO_CORE] += covers * series_value(s, p, h->no_core);
+        h->most[p] = fmax(h->most[p], 1024 * series_value(s, p, h->memory));
     }
+}
+
+static void find_columns(struct heat *h) {
+    const struct series *s = &h->s;
+    for (int k = 0; k < SPENTS; k++)
+        h->wait[k] = spent_rows[k].group == SPENT_WAITS ? series_column(s, spent_rows[k].name) : -1;
+    h->samples = h->wait[SPENT_WAIT_SAMPLES];
+    h->start = series_column(s, spent_rows[SPENT_START].name);
+    h->compute = series_column(s, spent_rows[SPENT_COMPUTE].name);
+    h->no_core = series_column(s, "no-core");
+    h->lanes = series_column(s, "lanes-done");
+    h->memory = series_column(s, "memory-kib");
 }
 
 /* Frames are spread over the columns; there are no more columns than frames. */
@@ -63,8 +70,9 @@ static bool fill(struct heat *h, int most) {
     h->columns = (int)(n < most ? n : most);
     h->column = calloc((size_t)h->columns + 1, sizeof *h->column);
     h->cell = calloc((size_t)h->columns * (size_t)h->places + 1, sizeof *h->cell);
-    h->memory = calloc((size_t)h->places + 1, sizeof *h->memory);
-    if (!h->column || !h->cell || !h->memory) return false;
+    h->most = calloc((size_t)h->places + 1, sizeof *h->most);
+    if (!h->column || !h->cell || !h->most) return false;
+    find_columns(h);
     for (int64_t i = 0; i < n; i++)
         if (series_read(&h->s, i)) add_frame(h, (int)(i * h->columns / n));
     return true;
@@ -85,7 +93,7 @@ static double value_of(const struct cell *c, int what) {
 
 static json_t *worker(const struct heat *h, int place) {
     const struct cell *cell = &h->cell[place * h->columns];
-    json_t *all = json_pack("{s:i,s:o}", "worker", place, "memory", rounded(h->memory[place]));
+    json_t *all = json_pack("{s:i,s:o}", "worker", place, "memory", rounded(h->most[place]));
     double lanes = 0;
     for (int v = 0; v < VALUES; v++) {
         json_t *list = json_array();
@@ -116,7 +124,7 @@ static json_t *host(const char *path, const char *name, int most) {
     }
     free(h.column);
     free(h.cell);
-    free(h.memory);
+    free(h.most);
     series_close(&h.s);
     return all;
 }

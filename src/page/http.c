@@ -77,6 +77,18 @@ const char *http_value(const struct http_request *r, const char *key) {
     return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, key);
 }
 
+static enum MHD_Result add_value(void *to, enum MHD_ValueKind kind, const char *key,
+                                 const char *value) {
+    (void)kind;
+    text_add(to, "&%s=%s", key, value ? value : "");
+    return MHD_YES;
+}
+
+void http_add_address(const struct http_request *r, struct text *out) {
+    text_add(out, "%s", r->path);
+    MHD_get_connection_values(r->connection, MHD_GET_ARGUMENT_KIND, add_value, out);
+}
+
 static const char *header(struct MHD_Connection *c, const char *name) {
     const char *value = MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
     return value ? value : "";

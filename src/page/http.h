@@ -13,6 +13,8 @@ struct http_request {
 };
 /* Of the query; null: it has none. */
 const char *http_value(const struct http_request *r, const char *key);
+/* Adds the path and all of the query. */
+void http_add_address(const struct http_request *r, struct text *out);
 
 struct http_answer {
     int code; /* 200 to begin with */

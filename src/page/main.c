@@ -106,6 +106,7 @@ int main(int argc, char **argv) {
     if (!status) status = runs_find(directory);
     if (!status) status = serve(directory, &o);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
+    routes_free();
     slices_free();
     runs_free();
     free(directory);

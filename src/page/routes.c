@@ -275,20 +275,92 @@ void routes_event(struct http_seen *seen, struct text *out) {
     text_add(out, "data: {\"run\":%d,\"version\":%lld}\n\n", seen->run, (long long)version);
 }
 
-static const struct {
+/* ---- answers that are given again ---- */
+
+#define KEPT 64
+#define KEPT_BYTES (4 << 20) /* of an answer */
+
+/* Of a run's version: many pages that show the same cost as one. */
+static struct kept {
+    struct text address, body;
+    const char *type;
+    int64_t version, used;
+} kept[KEPT];
+
+static struct kept *find_kept(const struct text *address, int64_t version) {
+    static int64_t uses;
+    struct kept *oldest = &kept[0];
+    for (int i = 0; i < KEPT; i++) {
+        if (kept[i].used < oldest->used) oldest = &kept[i];
+        if (!kept[i].address.data || strcmp(kept[i].address.data, address->data)) continue;
+        oldest = &kept[i];
+        break;
+    }
+    const bool same = oldest->address.data && !strcmp(oldest->address.data, address->data);
+    if (!same || oldest->version != version) {
+        text_free(&oldest->address);
+        text_free(&oldest->body);
+        *oldest = (struct kept){.version = version};
+    }
+    oldest->used = ++uses;
+    return oldest;
+}
+
+static void keep(struct kept *k, struct text *address, const struct http_answer *a) {
+    k->address = *address;
+    *address = (struct text){0};
+    text_add_bytes(&k->body, a->body.data ? a->body.data : "", a->body.size);
+    k->type = a->type;
+    if (!k->body.failed) return;
+    text_free(&k->address);
+    text_free(&k->body);
+}
+
+void routes_free(void) {
+    for (int i = 0; i < KEPT; i++) {
+        text_free(&kept[i].address);
+        text_free(&kept[i].body);
+    }
+}
+
+/* ---- the table ---- */
+
+static const struct route {
     const char *path;
     void (*answer)(const struct http_request *r, struct http_answer *a);
+    bool keeps;
 } routes[] = {
-    {"/api/runs", runs},   {"/api/run", run_file},  {"/api/report", report},
-    {"/api/curve", curve}, {"/api/row", row},       {"/api/heat", heat},
-    {"/api/log", log_lines}, {"/api/slices", slices}, {"/api/waits", waits}, {"/api/table", table},
-    {"/api/events", events},
+    {"/api/runs", runs, false},     {"/api/run", run_file, false}, {"/api/report", report, true},
+    {"/api/curve", curve, true},    {"/api/row", row, true},       {"/api/heat", heat, true},
+    {"/api/log", log_lines, true},  {"/api/slices", slices, true}, {"/api/waits", waits, true},
+    {"/api/table", table, true},    {"/api/events", events, false},
 };
+
+static void take_route(const struct route *route, const struct http_request *r,
+                       struct http_answer *a) {
+    struct text address = {0};
+    const double run = number(r, "run", -1);
+    if (route->keeps) http_add_address(r, &address);
+    if (!address.data || address.failed || run < 0) {
+        route->answer(r, a);
+        text_free(&address);
+        return;
+    }
+    struct kept *k = find_kept(&address, runs_version((int)fmin(run, 1e9)));
+    if (k->address.data) {
+        a->type = k->type;
+        text_add_bytes(&a->body, k->body.data ? k->body.data : "", k->body.size);
+    } else {
+        route->answer(r, a);
+        if (a->code == 200 && !a->body.failed && a->body.size < KEPT_BYTES) keep(k, &address, a);
+    }
+    text_free(&address);
+}
 
 void routes_answer(const struct http_request *r, struct http_answer *a) {
     for (size_t i = 0; i < COUNT(routes); i++)
         if (!strcmp(routes[i].path, r->path)) {
-            routes[i].answer(r, a);
+            take_route(&routes[i], r, a);
             return;
         }
     for (const struct page_file *f = page_files; f->path; f++)

@@ -14,6 +14,7 @@ struct page_file {
 extern const struct page_file page_files[];
 
 void routes_answer(const struct http_request *r, struct http_answer *a);
+void routes_free(void);
 void routes_event(struct http_seen *seen, struct text *out);
 
 #endif

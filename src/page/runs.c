@@ -15,12 +15,14 @@
 #include "observe/files.h"
 #include "profile/lines.h"
 
+#define EACH 1500000000 /* nanoseconds: a version is not followed by another one sooner */
 #define TAIL 65536 /* bytes of metrics.jsonl in which the last lines are looked for */
 
 struct run {
     char *path, *name; /* name: below the directory, escaped */
     uint64_t stamp;    /* of its files */
     int64_t version, shown; /* shown: the version of the row */
+    int64_t told;           /* when the version has changed last */
     bool asked;
     json_t *row;
 };
@@ -144,11 +146,12 @@ int64_t runs_version(int run) {
 void runs_look(void) {
     for (size_t i = 0; i < all.n; i++) {
         struct run *r = &all.run[i];
-        if (!r->asked) continue;
+        if (!r->asked || base_now() - r->told < EACH) continue;
         r->asked = false;
         const uint64_t stamp = stamp_of(r->path);
         if (stamp == r->stamp) continue;
         r->stamp = stamp;
+        r->told = base_now();
         r->version++;
         all.version++;
     }
