@@ -48,20 +48,27 @@ static bool is_run(int folder) {
     return false;
 }
 
-static uint64_t stamp_of(const char *path) {
-    uint64_t hash = 0;
+static uint64_t add_stamp(const char *folder, uint64_t hash) {
+    char path[4200];
+    struct stat is;
     for (size_t i = 0; i < COUNT(files); i++) {
-        glob_t found = {0};
-        if (run_files(path, files[i], &found)) continue;
-        for (size_t k = 0; k < found.gl_pathc; k++) {
-            struct stat is;
-            if (stat(found.gl_pathv[k], &is)) continue;
-            const int64_t what[] = {(int64_t)is.st_ino, is.st_size, is.st_mtim.tv_sec,
-                                    is.st_mtim.tv_nsec};
-            hash = base_hash(what, sizeof what, hash);
-        }
-        globfree(&found);
+        base_format(path, sizeof path, "%s/%s", folder, files[i]);
+        if (stat(path, &is)) continue;
+        const int64_t what[] = {(int64_t)i, (int64_t)is.st_ino, is.st_size, is.st_mtim.tv_sec,
+                                is.st_mtim.tv_nsec};
+        hash = base_hash(what, sizeof what, hash);
     }
+    return hash;
+}
+
+static uint64_t stamp_of(const char *path) {
+    char hosts[4200];
+    struct run_folders f = {0};
+    uint64_t hash = add_stamp(path, 0);
+    base_format(hosts, sizeof hosts, "%s/hosts", path);
+    if (!access(hosts, F_OK) && run_folders(path, &f)) hash = 0;
+    for (size_t i = 0; i < f.n; i++) hash = add_stamp(f.of[i].path, hash);
+    run_folders_free(&f);
     return hash;
 }
 
@@ -161,7 +168,9 @@ void runs_look(void) {
 
 static char *first_file(const char *path, const char *name) {
     glob_t found = {0};
-    char *first = NULL;
+    char *first = NULL, own[4200];
+    base_format(own, sizeof own, "%s/%s", path, name);
+    if (!access(own, F_OK)) return strdup(own);
     if (!run_files(path, name, &found) && found.gl_pathc) first = strdup(found.gl_pathv[0]);
     globfree(&found);
     return first;
@@ -183,6 +192,22 @@ static void set_number(json_t *to, const char *key, double value) {
     json_object_set_new(to, key, isfinite(value) ? json_real(value) : json_null());
 }
 
+static const char *line_of(const char *data, const char *at) {
+    while (at > data && at[-1] != '\n') at--;
+    return at;
+}
+
+/* Where the last line with an evaluation begins, or the last whole line, whichever is before. */
+static char *last_lines(char *data, size_t n, bool whole) {
+    const char *end = memrchr(data, '\n', n), *begin = end ? line_of(data, end) : data + n;
+    const char *evaluation = NULL;
+    for (const char *at = data; (at = strstr(at, "\"eval\":{")); at++) evaluation = at;
+    if (evaluation && evaluation < begin) begin = line_of(data, evaluation);
+    else if (begin > data && evaluation) begin = line_of(data, begin - 1); /* its step's own line */
+    if (begin == data && !whole) begin += strcspn(data, "\n") + 1;
+    return data + (begin - data);
+}
+
 /* The last lines of the results: what they have, and when they were written. */
 static void add_results(json_t *row, const char *path) {
     struct lines l = {0};
@@ -195,10 +220,10 @@ static void add_results(json_t *row, const char *path) {
     if (fd >= 0) close(fd);
     if (n > 0) {
         data[n] = 0;
-        line = from ? strchr(data, '\n') : data - 1;
-        for (char *end; line && (end = strchr(line + 1, '\n')); line = end) {
+        line = last_lines(data, (size_t)n, !from);
+        for (char *end; (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
-            if (!lines_scan(&l, line + 1)) continue;
+            if (!lines_scan(&l, line)) continue;
             json_t *to = l.evaluation ? evaluation : results;
             for (size_t i = LINES_FIXED; i < l.n; i++)
                 if (!isnan(l.value[i])) set_number(to, l.name[i], l.value[i]);
