@@ -287,7 +287,27 @@ def hostile():
             browser.close()
 
 
+def tabs():
+    """Ten tabs of one browser load: hidden ones follow nothing."""
+    train("lenet5", "--steps", "3", out="tabs/a")
+    with Server("tabs") as server:
+        browser = Browser(server)
+        try:
+            sessions = []
+            for _ in range(10):
+                target = browser.chromium.ask(
+                    "Target.createTarget", url=server.link.replace("localhost", "127.0.0.1"))
+                sessions.append(browser.chromium.ask(
+                    "Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"])
+            for browser.session in sessions:
+                browser.wait("document.querySelectorAll('tbody tr').length === 1",
+                             "a tab does not load")
+            browser.check()
+        finally:
+            browser.close()
+
+
 if not shutil.which("chromium"):
     print("1 skipped: there is no chromium")
     sys.exit(77)
-run_cases({"pages": pages, "hostile": hostile})
+run_cases({"pages": pages, "hostile": hostile, "ten tabs": tabs})

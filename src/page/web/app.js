@@ -114,7 +114,7 @@ export function render() {
     put($("page"), current.page.page.show(current.data, current));
     put($("head"), head());
     current.page.page.drawn?.(current.data, current);
-    $("page").dataset.shown = location.hash; // for tests
+    $("page").dataset.shown = current.address; // for tests
 }
 
 function fail(error) {
@@ -158,7 +158,7 @@ function lost(is) {
 
 function go() {
     const before = current;
-    current = {...place(), state: {}};
+    current = {...place(), address: location.hash, state: {}};
     if (before && before.page === current.page && before.run === current.run)
         current.state = before.state;
     else $("page").focus({preventScroll: true});

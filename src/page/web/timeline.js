@@ -131,8 +131,17 @@ export function key(event, {state, data: {data}}) {
     if (event.key === "p") go(state, data, -1);
 }
 
-// Of an operator's scope, "layer1/0" of "layer1/0/conv1".
-const scope = (item) => item.scope.split("/").slice(0, 2).join("/");
+// Operators one after the other with the same scope, "layer1/0" of "layer1/0/conv1".
+function scopes(data, operators) {
+    const found = [];
+    for (const [begin, end, , item] of operators) {
+        const is = data.items[item], last = found.at(-1);
+        const name = is ? is.scope.split("/").slice(0, 2).join("/") : "";
+        if (last && last.name === name) last.end = end;
+        else found.push({name, begin, end});
+    }
+    return found.filter((one) => one.name);
+}
 
 export function drawn({data}, {state}) {
     const canvas = document.getElementById("tracks"), strip = document.getElementById("overview");
@@ -165,6 +174,11 @@ export function drawn({data}, {state}) {
             boxes.push({x, y: top, w, h: ROW, begin, end, kind, whom, step, lane, item: -1});
             if (kind >= 0 && categories[category] === "wait") caption(g, data.kinds[kind], x, top,
                 w, "ink", "wait");
+        }
+        for (const {name: of, begin, end} of scopes(data, thread.operators)) {
+            g.fillStyle = colour("paper");
+            if (X(end) - X(begin) > 3) g.fillRect(X(end), top, 1, ROW - 2);
+            caption(g, of, X(begin), top, X(end) - X(begin), "onfill", "compute");
         }
         for (const [begin, end, category, item, step, lane] of thread.operators) {
             const x = X(begin), w = Math.max(1, X(end) - x), is = data.items[item];
