@@ -3,7 +3,7 @@
 files; no text is cut, hides another or is faint; controls have names; keys and clicks work; nothing
 is written to the console, and no other host is asked. Pictures are kept in BUILD/pages.
 
-Usage: walk.py PROGRAM BUILD [CASE ...]"""
+Usage: walk.py PROGRAM BUILD [CASE ...]; SLOW=1: in both themes"""
 import base64
 import csv
 import glob
@@ -31,6 +31,9 @@ RUNS = {
     "stages": "lenet5 -n 2 --stages 2 --lanes 4 --steps 60 --profile steps=30..31",
     "one": "mlp:hidden=32 --steps 40 --eval-data synthetic:size=64 --eval-every 20",
 }
+LOOKS = [(1440, "light"), (390, "dark"), (1440, "dark"), (390, "light")]
+if "SLOW" not in os.environ:
+    del LOOKS[2:]
 HOSTILE = "<img src=x onerror=alert(1)>\u001b[2J"
 LOOK = (pathlib.Path(__file__).parent / "look.js").read_text()
 
@@ -156,8 +159,8 @@ def check_numbers(found, run):
 
 
 def look(browser, address, name, least):
-    """Both themes and widths."""
-    for width, theme in ((1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")):
+    """A wide page and a phone's; with SLOW=1 each in both themes."""
+    for width, theme in LOOKS:
         browser.size(width, theme)
         browser.open("curves")
         browser.open(address)
@@ -297,8 +300,8 @@ def tabs():
             for _ in range(10):
                 target = browser.chromium.ask(
                     "Target.createTarget", url=server.link.replace("localhost", "127.0.0.1"))
-                sessions.append(browser.chromium.ask(
-                    "Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"])
+                sessions.append(browser.chromium.ask("Target.attachToTarget", flatten=True,
+                                                     targetId=target["targetId"])["sessionId"])
             for browser.session in sessions:
                 browser.wait("document.querySelectorAll('tbody tr').length === 1",
                              "a tab does not load")
