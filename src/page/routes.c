@@ -330,7 +330,7 @@ static const struct route {
     void (*answer)(const struct http_request *r, struct http_answer *a);
     bool keeps;
 } routes[] = {
-    {"/api/runs", runs, false},     {"/api/run", run_file, false}, {"/api/report", report, true},
+    {"/api/runs", runs, false},     {"/api/run", run_file, true}, {"/api/report", report, true},
     {"/api/curve", curve, true},    {"/api/row", row, true},       {"/api/heat", heat, true},
     {"/api/log", log_lines, true},  {"/api/slices", slices, true}, {"/api/waits", waits, true},
     {"/api/table", table, true},    {"/api/events", events, false},

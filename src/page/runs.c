@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "observe/run_file.h"
+#include "base/host.h"
 #include "observe/files.h"
+#include "observe/run_file.h"
 #include "profile/lines.h"
 
 #define EACH 1500000000 /* nanoseconds: a version is not followed by another one sooner */
@@ -23,6 +24,7 @@ struct run {
     uint64_t stamp;    /* of its files */
     int64_t version, shown; /* shown: the version of the row */
     int64_t told;           /* when the version has changed last */
+    int64_t pid, process_start; /* of one that goes on; pid 0: of none */
     bool asked;
     json_t *row;
 };
@@ -156,7 +158,9 @@ void runs_look(void) {
         if (!r->asked || base_now() - r->told < EACH) continue;
         r->asked = false;
         const uint64_t stamp = stamp_of(r->path);
-        if (stamp == r->stamp) continue;
+        const bool killed = r->pid && host_process((int)r->pid) != r->process_start;
+        if (stamp == r->stamp && !killed) continue;
+        if (killed) r->pid = 0;
         r->stamp = stamp;
         r->told = base_now();
         r->version++;
@@ -239,7 +243,7 @@ static void add_results(json_t *row, const char *path) {
     free(data);
 }
 
-static void add_file(json_t *row, const struct run_read *r) {
+static void add_file(json_t *row, const struct run_read *r, struct run *run) {
     static const char *const copied[] = {"title", "workers", "threads", "lanes", "batch",
                                          "steps", "parameters", "deaths", "stalls", "grain",
                                          "placement", "options"};
@@ -256,11 +260,14 @@ static void add_file(json_t *row, const struct run_read *r) {
     set_number(row, "began", first->begin);
     set_number(row, "entered", last->begin);
     set_number(row, "took", took); /* of what has ended */
-    json_object_set_new(row, "state", json_string(run_state_name(run_file_state(last))));
+    const enum run_state state = run_file_state(last);
+    run->pid = state == RUN_GOES_ON ? last->pid : 0;
+    run->process_start = last->process_start;
+    json_object_set_new(row, "state", json_string(run_state_name(state)));
     if (last->exit > 0) json_object_set_new(row, "exit", json_integer(last->exit));
 }
 
-static json_t *make_row(const struct run *run, int number) {
+static json_t *make_row(struct run *run, int number) {
     json_t *row = json_object();
     char *file = first_file(run->path, "run.json"), *lines = first_file(run->path, "metrics.jsonl");
     struct run_read r;
@@ -269,7 +276,7 @@ static json_t *make_row(const struct run *run, int number) {
     json_object_set_new(row, "name", json_string(run->name));
     json_object_set_new(row, "directory", json_string(run->path));
     if (file && !run_file_read(file, &r)) {
-        add_file(row, &r);
+        add_file(row, &r, run);
         run_file_free(&r);
     } else if (file) {
         json_object_set_new(row, "trouble", json_string(tri_message()));
@@ -283,9 +290,7 @@ static json_t *make_row(const struct run *run, int number) {
 json_t *runs_row(int run) {
     struct run *r = get(run);
     if (!r) return NULL;
-    const char *state = json_string_value(json_object_get(r->row, "state"));
-    const bool ends = state && !strcmp(state, run_state_name(RUN_GOES_ON)); /* or is killed */
-    if (r->shown != r->version || ends) {
+    if (r->shown != r->version) {
         json_decref(r->row);
         r->row = make_row(r, run);
         r->shown = r->version;
