@@ -4,6 +4,7 @@ import {address} from "/app.js";
 import {get} from "/data.js";
 import {count, duration, element, from, number, share, short} from "/draw.js";
 import {plot} from "/plot.js";
+import {all, picture} from "/workers.js";
 
 // What the kinds of time are drawn as; the others are waiting, or between steps.
 const groups = {
@@ -13,9 +14,11 @@ const groups = {
 
 export async function load({run}) {
     const pixels = Math.max(50, Math.min(560, document.getElementById("page").clientWidth - 120));
-    const [{row, file}, report, loss] = await Promise.all([
-        get("run", {run}), get("report", {run}), get("curve", {run, pixels})]);
-    return {row, file, report, loss};
+    const wide = Math.max(50, Math.min(1100, document.getElementById("page").clientWidth - 140));
+    const [{row, file}, report, loss, {hosts}] = await Promise.all([
+        get("run", {run}), get("report", {run}), get("curve", {run, pixels}),
+        get("heat", {run, pixels: Math.floor(wide / 2)})]);
+    return {row, file, report, loss, hosts};
 }
 
 const source = (field) => `report:${field}`;
@@ -97,7 +100,7 @@ function figure(title, value, unit, note) {
 const sizes = (bytes) => bytes >= 1 << 30 ? `${(bytes / (1 << 30)).toFixed(2)}\u2009GiB`
     : `${Math.round(bytes / (1 << 20))}\u2009MiB`;
 
-export function show({row, file, report}, current) {
+export function show({row, file, report, hosts}, current) {
     current.shown = {row};
     const rate = row.step > 0 && row.seconds > 0 && row.batch > 0
         ? row.step * row.batch / row.seconds : null;
@@ -112,6 +115,11 @@ export function show({row, file, report}, current) {
                 {href: address("curves", null, `runs=${row.run}`)}, "Curves"),
                     " has all results.")),
         ),
+        all(hosts).length > 1 ? element("section", {}, element("h2", {}, "Time of a lane by worker"),
+            element("p", {class: "dim small"}, "Against the median of the step; ✕: it died. ",
+                element("a", {href: address("workers", row.run)}, "Workers")),
+            element("figure", {}, element("canvas", {id: "heat", role: "img",
+                "aria-label": "time of a lane of each worker over steps"}))) : "",
         element("section", {class: "three"},
             figure("Goodput", number(report.goodput, source("goodput"), share),
                 "of the time was useful",
@@ -123,12 +131,16 @@ export function show({row, file, report}, current) {
                    element("span", {}, "a step takes ",
                        number(report.step, source("step"), duration))),
             figure("Memory", number(file?.memory, "run.json:memory", sizes), "planned",
-                   element("span", {}, number(file?.parameters, "run.json:parameters", count),
-                       " parameters"))),
+                   element("span", {}, "a worker took up to ",
+                       number(Math.max(0, ...all(hosts).map(({memory}) => memory ?? 0)) || null,
+                           "workers.series:memory-kib", sizes), "; ",
+                       number(file?.parameters, "run.json:parameters", count), " parameters"))),
     ];
 }
 
-export function drawn({loss}) {
+export function drawn(data) {
+    const {loss} = data;
+    picture(document.getElementById("heat"), data, "lane");
     const canvas = document.getElementById("loss");
     if (!canvas || loss.begin === null) return;
     plot(canvas, 180, [{points: loss.training, colour: "compute"},

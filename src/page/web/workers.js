@@ -27,7 +27,7 @@ export async function load({run, state}) {
 const name = (host, worker) => `${host ? `${host} ` : ""}worker ${worker}`;
 
 // Each worker, with its host; places that were never used are left out.
-function all(hosts) {
+export function all(hosts) {
     return hosts.flatMap(({host, steps, workers}) => workers
         .filter(({lanes, wait}) => lanes > 0 || wait.some((value) => value > 0))
         .map((worker) => ({...worker, host, steps, name: name(host, worker.worker)})));
@@ -108,18 +108,24 @@ export function show({row, report, hosts}, current) {
         ];
 }
 
-export function drawn({hosts, file}, {state}) {
-    const canvas = document.getElementById("heat"), workers = all(hosts);
-    if (!canvas) return;
-    const shown = values(workers, state.measure);
+// Draws the times of workers; returns what finds a cell below a pixel, or null.
+export function picture(canvas, {hosts, file}, measure) {
+    const workers = all(hosts);
+    if (!canvas || !workers.length) return null;
+    const shown = values(workers, measure);
     const marks = (file?.faults ?? []).filter(({kind}) => kind === "death").map(({worker, step}) =>
-        ({row: workers.findIndex((one) => one.worker === worker), step})).filter(({row}) =>
-            row >= 0);
-    const {find} = heat(canvas, workers.map((worker, i) => ({name: worker.name, values: shown[i]})),
-                        workers[0].steps, {marks});
+        ({row: workers.findIndex((one) => one.worker === worker), step}));
+    return heat(canvas, workers.map((worker, i) => ({name: worker.name, values: shown[i]})),
+                workers[0].steps, {marks: marks.filter(({row}) => row >= 0)});
+}
+
+export function drawn(data, {state}) {
+    const canvas = document.getElementById("heat"), workers = all(data.hosts);
+    const drawing = picture(canvas, data, state.measure);
+    if (!drawing) return;
     canvas.onpointermove = (event) => {
         const box = canvas.getBoundingClientRect();
-        const at = find(event.clientX - box.left, event.clientY - box.top),
+        const at = drawing.find(event.clientX - box.left, event.clientY - box.top),
             below = document.getElementById("below");
         if (!at || !below) return;
         const worker = workers[at.row], value = worker[state.measure][at.column];
