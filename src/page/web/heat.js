@@ -23,10 +23,10 @@ function palette(n = 64) {
 // finds the row and column below a pixel.
 export function heat(canvas, rows, steps, {marks = []} = {}) {
     const height = rows.length * (ROW + GAP) + BELOW, {g, width} = pen(canvas, height);
-    const left = 8 + Math.max(...rows.map(({name}) => {
+    const left = Math.ceil(8 + Math.max(...rows.map(({name}) => {
         g.font = "12px Inter, system-ui, sans-serif";
         return g.measureText(name).width;
-    }), 20);
+    }), 20));
     const inside = width - left - RIGHT, n = steps.length, cell = inside / n, colours = palette();
     rows.forEach(({name, values}, y) => {
         const top = y * (ROW + GAP);
@@ -36,7 +36,8 @@ export function heat(canvas, rows, steps, {marks = []} = {}) {
             if (value === null) return;
             g.fillStyle = colours[Math.round(Math.min(1,
                 Math.max(0, value)) * (colours.length - 1))];
-            g.fillRect(left + Math.floor(x * cell), top, Math.ceil(cell), ROW);
+            const from = Math.floor(x * cell), to = Math.floor((x + 1) * cell);
+            g.fillRect(left + from, top, to - from, ROW);
         });
     });
     g.font = "600 12px Inter, system-ui, sans-serif";

@@ -48,8 +48,8 @@ function bar(shares) {
     return [picture, key];
 }
 
-const COMMAND = new RegExp("(trireme [a-z]+(?: [A-Za-z0-9_.:/=-]+)*|--[a-z-]+(?: [0-9][\\w.]*)?" +
-    "|-n \\d+)");
+const COMMAND = new RegExp("(trireme [a-z]+(?: [A-Za-z0-9_.:/=-]+)*|" +
+    "--[a-z-]+(?: [0-9A-Z][\\w.]*)?|-n \\d+)");
 
 function advice(finding, i) {
     const cost = number(finding.cost, source(`findings.${i}.cost`), share);
@@ -115,7 +115,8 @@ export function show({row, file, report, hosts}, current) {
                 {href: address("curves", null, `runs=${row.run}`)}, "Curves"),
                     " has all results.")),
         ),
-        all(hosts).length > 1 ? element("section", {}, element("h2", {}, "Time of a lane by worker"),
+        all(hosts).length > 1 ? element("section", {},
+            element("h2", {}, "Time of a lane by worker"),
             element("p", {class: "dim small"}, "Against the median of the step; ✕: it died. ",
                 element("a", {href: address("workers", row.run)}, "Workers")),
             element("figure", {}, element("canvas", {id: "heat", role: "img",
