@@ -33,7 +33,7 @@ static tri_status start(const struct own *own, const char *directory) {
     const char *words[8 + NAMES] = {program, directory, port, own->host ? own->host : "",
                                     own->token_file ? own->token_file : ""};
     const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    char own_name[256] = "", *names = own->name ? strdup(own->name) : NULL, *rest = NULL;
+    char own_name[256] = "", host[300], *names = own->name ? strdup(own->name) : NULL, *rest = NULL;
     int k = 5;
     program[n > 0 ? n : 0] = 0;
     char *slash = strrchr(program, '/');
@@ -44,7 +44,10 @@ static tri_status start(const struct own *own, const char *directory) {
     for (char *name = names ? strtok_r(names, ",", &rest) : NULL; name && k < 5 + NAMES;
          name = strtok_r(NULL, ",", &rest))
         words[k++] = name;
-    if (own->host) words[k++] = own->host;
+    const bool any = own->host && (!strcmp(own->host, "0.0.0.0") || !strcmp(own->host, "::"));
+    base_format(host, sizeof host, own->host && strchr(own->host, ':') ? "[%s]" : "%s",
+                own->host ? own->host : "");
+    if (own->host && !any) words[k++] = host;
     if (own->host && !gethostname(own_name, sizeof own_name - 1)) words[k++] = own_name;
     execv(program, (char **)words);
     const int error = errno;
@@ -58,8 +61,8 @@ static tri_status start(const struct own *own, const char *directory) {
 static const struct option_row rows[] = {
     {"--port", "N", "the port of the page (default 8080)", option_count, offsetof(struct own, port),
      USE_ALL, .group = GROUP_NONE},
-    {"--host", "ADDR", "an address of this machine, at which others reach the page, too; the "
-     "connection is not encrypted", option_text, offsetof(struct own, host), USE_ALL,
+    {"--host", "ADDR", "an address of this machine at which the page is served, instead of "
+     "localhost; the connection is not encrypted", option_text, offsetof(struct own, host), USE_ALL,
      .group = GROUP_NONE},
     {"--name", "NAME,...", "with --host, other names of this machine", option_text,
      offsetof(struct own, name), USE_ALL, .group = GROUP_NONE},

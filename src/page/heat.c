@@ -11,6 +11,8 @@
 #include "observe/files.h"
 #include "profile/lines.h"
 
+#define CELLS 200000 /* of all workers of a host */
+
 /* What is shown of a worker, and what it is the sum of in a column. */
 enum { LANE, WAIT, SAMPLES, NO_CORE, VALUES };
 static const char *const names[VALUES] = {"lane", "wait", "samples", "no_core"};
@@ -67,6 +69,7 @@ static void find_columns(struct heat *h) {
 static bool fill(struct heat *h, int most) {
     const int64_t n = h->s.n;
     h->places = h->s.layout.places;
+    if (most > CELLS / h->places) most = CELLS / h->places;
     h->columns = (int)(n < most ? n : most);
     h->column = calloc((size_t)h->columns + 1, sizeof *h->column);
     h->cell = calloc((size_t)h->columns * (size_t)h->places + 1, sizeof *h->cell);
@@ -119,8 +122,11 @@ static json_t *host(const char *path, const char *name, int most) {
                                                                            : NAN));
         }
         for (int p = 0; p < h.places; p++) json_array_append_new(workers, worker(&h, p));
-        all = json_pack("{s:s,s:o,s:o,s:o}", "host", name, "steps", steps, "seconds", seconds,
-                        "workers", workers);
+        struct text shown = {0};
+        text_add_escaped(&shown, name);
+        all = json_pack("{s:s,s:o,s:o,s:o}", "host", shown.data ? shown.data : "", "steps", steps,
+                        "seconds", seconds, "workers", workers);
+        text_free(&shown);
     }
     free(h.column);
     free(h.cell);

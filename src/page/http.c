@@ -20,7 +20,8 @@
 
 #define MEMORY 32768       /* bytes of a connection: longer requests are refused */
 #define IDLE 30            /* seconds in which a client takes nothing */
-#define MOST 8192          /* connections */
+#define MOST 8192          /* connections, unless the limit of files is lower */
+#define OWN_FILES 64       /* that are left to the server itself */
 #define ALIVE 10000000000  /* nanoseconds: an endless answer is never silent for longer */
 #define POLICY \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " \
@@ -80,7 +81,7 @@ const char *http_value(const struct http_request *r, const char *key) {
 static enum MHD_Result add_value(void *to, enum MHD_ValueKind kind, const char *key,
                                  const char *value) {
     (void)kind;
-    text_add(to, "&%s=%s", key, value ? value : "");
+    text_add(to, "&%zu:%s=%zu:%s", strlen(key), key, value ? strlen(value) : 0, value ? value : "");
     return MHD_YES;
 }
 
@@ -264,9 +265,13 @@ static enum MHD_Result handle(void *of, struct MHD_Connection *c, const char *pa
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct client *client = info ? info->socket_context : NULL;
-    (void)of, (void)version, (void)data, (void)bytes;
+    (void)of, (void)version, (void)data;
     if (!*seen) { /* an answer before the end of the request would close the connection */
         *seen = &server;
+        return MHD_YES;
+    }
+    if (*bytes) { /* of a body, which nobody wants */
+        *bytes = 0;
         return MHD_YES;
     }
     pthread_mutex_lock(&server.lock);
@@ -333,11 +338,17 @@ static void wake_streams(void) {
     }
 }
 
+/* Whether there is something to read, for which the server had no time. */
+static bool has_sent(int fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 void http_wake(void) {
     const int64_t now = base_now();
     pthread_mutex_lock(&server.lock);
     for (struct client *c = server.clients; c; c = c->next)
-        if (c->since && now - c->since > HTTP_SECONDS * INT64_C(1000000000)) {
+        if (c->since && now - c->since > HTTP_SECONDS * INT64_C(1000000000) && !has_sent(c->fd)) {
             c->since = 0;
             shutdown(c->fd, SHUT_RDWR);
         }
@@ -360,15 +371,18 @@ tri_status http_start(const struct http_options *o) {
     if (status) return status;
     server.o = o;
     base_format(server.cookie, sizeof server.cookie, "trireme-%08x", randombytes_random());
+    unsigned most = MOST;
     if (!getrlimit(RLIMIT_NOFILE, &files)) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
+        if (files.rlim_cur < MOST + OWN_FILES)
+            most = files.rlim_cur > 2 * OWN_FILES ? (unsigned)files.rlim_cur - OWN_FILES : OWN_FILES;
     }
     server.daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
         handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, take_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)MOST, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_NOTIFY_COMPLETED,
+        most, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_NOTIFY_COMPLETED,
         note_end, NULL, MHD_OPTION_NOTIFY_CONNECTION, note_connection, NULL,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     if (server.daemon) return TRI_OK;

@@ -42,6 +42,7 @@ static tri_status take_token(const char *path, char token[HTTP_TOKEN + 1]) {
         n = write(fd, token, HTTP_TOKEN);
     }
     token[HTTP_TOKEN] = 0;
+    if (n < 0) status = base_fail(TRI_FAILED, "--token-file %s: %s", path, strerror(errno));
     if (!status && (n != HTTP_TOKEN || strspn(token, "0123456789abcdef") != HTTP_TOKEN))
         status = base_fail(TRI_USAGE, "--token-file %s has no token of trireme dashboard; remove "
                            "it, and a new one is made", path);

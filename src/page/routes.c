@@ -11,10 +11,10 @@
 #include "profile/curve.h"
 #include "profile/logs.h"
 #include "profile/report.h"
-#include "profile/study.h"
 
 #define PIXELS 4096 /* columns of a curve, at most */
 #define LINES 1000  /* of logs: the last ones */
+#define LINE 2000   /* bytes of one */
 
 /* ---- values of the query ---- */
 
@@ -23,6 +23,14 @@ static double number(const struct http_request *r, const char *key, double other
     char *end;
     const double value = text && *text ? base_number(text, &end) : NAN;
     return isfinite(value) && !*end ? value : otherwise;
+}
+
+static int64_t whole(const struct http_request *r, const char *key, int64_t otherwise) {
+    return (int64_t)fmin(fmax(number(r, key, (double)otherwise), -1), 0x1p62);
+}
+
+static int pixels_of(const struct http_request *r, int otherwise) {
+    return (int)fmin(fmax(number(r, "pixels", otherwise), 1), PIXELS);
 }
 
 /* The run that is asked for; -1, with the answer, if there is none. */
@@ -73,12 +81,10 @@ static void run_file(const struct http_request *r, struct http_answer *a) {
 static void report(const struct http_request *r, struct http_answer *a) {
     const int run = run_of(r, a);
     struct figures f = {0};
-    struct profile p = {0};
     struct report found;
     if (run < 0) return;
     tri_status status = figures_read(runs_path(run), &f);
-    const tri_status profiled = status ? status : profile_read(runs_path(run), NULL, &p);
-    if (!status && !profiled && !(status = study_make(&p))) f.profile = &p;
+    if (!status) f.profile = slices_profile(runs_path(run));
     if (!status) {
         report_make(&f, &found);
         report_json(&found, &a->body);
@@ -86,7 +92,6 @@ static void report(const struct http_request *r, struct http_answer *a) {
     }
     if (status) fail(a);
     figures_free(&f);
-    profile_free(&p);
 }
 
 /* Columns of a curve: [[x, least, most, mean], ...]; empty ones are left out. */
@@ -115,14 +120,15 @@ static void add_names(const struct lines *l, json_t *to) {
 }
 
 static void curve(const struct http_request *r, struct http_answer *a) {
-    const int run = run_of(r, a), pixels = (int)fmin(number(r, "pixels", 600), PIXELS);
+    const int run = run_of(r, a), pixels = pixels_of(r, 600);
     const char *key = http_value(r, "key"), *by = http_value(r, "by");
     struct lines l = {0};
     struct curve both[2] = {{0}};
     double least = INFINITY, most = -INFINITY;
     if (run < 0) return;
-    if (curve_read(runs_path(run), key ? key : "loss", by && !strcmp(by, "time"), &l, &both[0],
-                   &both[1])) {
+    const tri_status status = curve_read(runs_path(run), key ? key : "loss",
+                                         by && !strcmp(by, "time"), &l, &both[0], &both[1]);
+    if (status && status != TRI_USAGE) { /* a run without results has an empty curve */
         fail(a);
     } else {
         json_t *answer = json_object();
@@ -137,7 +143,7 @@ static void curve(const struct http_request *r, struct http_answer *a) {
         json_object_set_new(answer, "end", any ? json_real(most) : json_null());
         for (int i = 0; i < 2; i++)
             json_object_set_new(answer, i ? "evaluations" : "training",
-                                any && pixels > 0 ? columns_of(&both[i], from, to, pixels)
+                                any ? columns_of(&both[i], from, to, pixels)
                                                   : json_array());
         json_object_set_new(answer, "damaged", json_integer(l.damaged));
         add_names(&l, answer);
@@ -150,7 +156,7 @@ static void curve(const struct http_request *r, struct http_answer *a) {
 
 /* What a row of the list shows once it is on the screen: a small curve, goodput. */
 static void row(const struct http_request *r, struct http_answer *a) {
-    const int run = run_of(r, a), pixels = (int)fmin(number(r, "pixels", 96), PIXELS);
+    const int run = run_of(r, a), pixels = pixels_of(r, 96);
     struct figures f = {0};
     struct lines l = {0};
     struct curve both[2] = {{0}};
@@ -159,7 +165,7 @@ static void row(const struct http_request *r, struct http_answer *a) {
     tri_status status = figures_read(runs_path(run), &f);
     if (!status) status = curve_read(runs_path(run), "loss", false, &l, &both[0], &both[1]);
     const size_t n = both[0].n;
-    if (!status && n && pixels > 0)
+    if (!status && n)
         json_object_set_new(answer, "training",
                             columns_of(&both[0], both[0].point[0].x, both[0].point[n - 1].x,
                                        pixels));
@@ -180,8 +186,12 @@ struct log_tail {
 
 static void take_line(const struct logs_line *line, void *to) {
     struct log_tail *t = to;
+    char text[LINE + 8];
+    const bool cut = strlen(line->text) > LINE;
+    base_format(text, sizeof text, "%.*s%s", LINE, line->text, cut ? "..." : "");
     json_t *one = json_pack("[s,s,s,s,s,I,I]", line->time, line->from, line->level, line->event,
-                            line->text, (json_int_t)line->step, (json_int_t)line->worker);
+                            text, (json_int_t)line->step, (json_int_t)line->worker);
+    if (!one) return; /* it was cut within a character, or there is no memory */
     t->all++;
     if (json_array_size(t->lines) >= 2 * LINES) { /* half of them, as each removal moves the rest */
         json_t *kept = json_array();
@@ -200,7 +210,7 @@ static void log_lines(const struct http_request *r, struct http_answer *a) {
     struct log_tail t = {json_array(), 0};
     struct logs *l = NULL;
     const struct logs_filter filter = {
-        .worker = (int64_t)number(r, "worker", -1), .since = (int64_t)number(r, "since", 0),
+        .worker = whole(r, "worker", -1), .since = whole(r, "since", 0),
         .level = level && logs_level(level) > 0 ? level : NULL,
         .event = event && *event ? event : NULL, .grep = grep && *grep ? grep : NULL};
     tri_status status = run < 0 ? TRI_USAGE
@@ -216,8 +226,8 @@ static void log_lines(const struct http_request *r, struct http_answer *a) {
 }
 
 static void heat(const struct http_request *r, struct http_answer *a) {
-    const int run = run_of(r, a), pixels = (int)fmin(number(r, "pixels", 600), PIXELS);
-    if (run >= 0) give(a, heat_make(runs_path(run), pixels > 1 ? pixels : 1));
+    const int run = run_of(r, a);
+    if (run >= 0) give(a, heat_make(runs_path(run), pixels_of(r, 600)));
 }
 
 /* The run's latest profile. The page says how to make one if there is none. */
@@ -231,10 +241,8 @@ static const struct profile *profile_of(const struct http_request *r, struct htt
 
 static void slices(const struct http_request *r, struct http_answer *a) {
     const struct profile *p = profile_of(r, a);
-    const double pixels = fmin(fmax(number(r, "pixels", 1000), 1), PIXELS);
     if (p)
-        slices_add(p, (int64_t)number(r, "from", 0), (int64_t)number(r, "to", 0), (int)pixels,
-                   &a->body);
+        slices_add(p, whole(r, "from", 0), whole(r, "to", 0), pixels_of(r, 1000), &a->body);
 }
 
 static void waits(const struct http_request *r, struct http_answer *a) {
@@ -257,7 +265,10 @@ static void table(const struct http_request *r, struct http_answer *a) {
     if (!p) return;
     base_format(path, sizeof path, "%s/%s.csv", p->folder, names[k]);
     a->type = "text/csv; charset=utf-8";
-    if (base_read_file(path, &data, &bytes)) return; /* it has not been derived: empty */
+    if (base_read_file(path, &data, &bytes)) { /* `trireme profile` makes it */
+        text_add(&a->body, "none");
+        return;
+    }
     text_add_bytes(&a->body, data, bytes);
     free(data);
 }
@@ -278,7 +289,7 @@ void routes_event(struct http_seen *seen, struct text *out) {
 /* ---- answers that are given again ---- */
 
 #define KEPT 64
-#define KEPT_BYTES (4 << 20) /* of an answer */
+#define KEPT_BYTES (1 << 20) /* of an answer */
 
 /* Of a run's version: many pages that show the same cost as one. */
 static struct kept {

@@ -39,7 +39,7 @@ static struct {
 
 /* Files of a run; those of one over several hosts are in folders. */
 static const char *const files[] = {"run.json", "metrics.jsonl", "agent.json", "workers.series",
-                                    "agent.log", "run.log", "profile"};
+                                    "agent.log", "run.log", "outputs.jsonl"};
 #define MARKS 3 /* of these, those that make a run */
 
 static bool is_run(int folder) {
@@ -63,13 +63,30 @@ static uint64_t add_stamp(const char *folder, uint64_t hash) {
     return hash;
 }
 
+/* Those of workers, and the folders of profiles, which change when something is made in them. */
+static uint64_t add_others(const char *folder, uint64_t hash) {
+    static const char *const patterns[] = {"worker-*", "profile/*"};
+    glob_t found = {0};
+    for (size_t i = 0; i < COUNT(patterns); i++) files_match(folder, patterns[i], &found);
+    for (size_t k = 0; k < found.gl_pathc; k++) {
+        struct stat is;
+        if (stat(found.gl_pathv[k], &is)) continue;
+        const int64_t what[] = {(int64_t)is.st_ino, S_ISDIR(is.st_mode) ? 0 : is.st_size,
+                                is.st_mtim.tv_sec, is.st_mtim.tv_nsec};
+        hash = base_hash(what, sizeof what, hash);
+    }
+    globfree(&found);
+    return hash;
+}
+
 static uint64_t stamp_of(const char *path) {
     char hosts[4200];
     struct run_folders f = {0};
-    uint64_t hash = add_stamp(path, 0);
+    uint64_t hash = add_others(path, add_stamp(path, 0));
     base_format(hosts, sizeof hosts, "%s/hosts", path);
     if (!access(hosts, F_OK) && run_folders(path, &f)) hash = 0;
-    for (size_t i = 0; i < f.n; i++) hash = add_stamp(f.of[i].path, hash);
+    for (size_t i = 0; i < f.n; i++)
+        hash = add_others(f.of[i].path, add_stamp(f.of[i].path, hash));
     run_folders_free(&f);
     return hash;
 }
@@ -145,27 +162,32 @@ const char *runs_path(int run) {
     return r ? r->path : NULL;
 }
 
+static void look_at(struct run *r) {
+    if (base_now() - r->told < EACH) return;
+    const uint64_t stamp = stamp_of(r->path);
+    const bool killed = r->pid && host_process((int)r->pid) != r->process_start;
+    if (stamp == r->stamp && !killed) return;
+    if (killed) r->pid = 0;
+    r->stamp = stamp;
+    r->told = base_now();
+    r->version++;
+    all.version++;
+}
+
 int64_t runs_version(int run) {
     struct run *r = get(run);
+    if (r && !r->asked) look_at(r); /* nobody has asked for a while */
     if (r) r->asked = true;
     for (size_t i = 0; run < 0 && i < all.n; i++) all.run[i].asked = true;
     return r ? r->version : all.version;
 }
 
 void runs_look(void) {
-    for (size_t i = 0; i < all.n; i++) {
-        struct run *r = &all.run[i];
-        if (!r->asked || base_now() - r->told < EACH) continue;
-        r->asked = false;
-        const uint64_t stamp = stamp_of(r->path);
-        const bool killed = r->pid && host_process((int)r->pid) != r->process_start;
-        if (stamp == r->stamp && !killed) continue;
-        if (killed) r->pid = 0;
-        r->stamp = stamp;
-        r->told = base_now();
-        r->version++;
-        all.version++;
-    }
+    for (size_t i = 0; i < all.n; i++)
+        if (all.run[i].asked) {
+            all.run[i].asked = false;
+            look_at(&all.run[i]);
+        }
 }
 
 /* ---- a row ---- */
@@ -185,7 +207,11 @@ json_t *runs_file(int run) {
     char *path = runs_path(run) ? first_file(runs_path(run), "run.json") : NULL;
     json_t *root = NULL;
     if (path && !run_file_read(path, &r)) {
+        static const char *const lists[] = {"entries", "faults", "totals"};
         root = json_incref(r.root);
+        for (size_t i = 0; i < COUNT(lists); i++)
+            if (!json_is_array(json_object_get(root, lists[i])))
+                json_object_set_new(root, lists[i], json_array());
         run_file_free(&r);
     }
     free(path);
@@ -196,20 +222,17 @@ static void set_number(json_t *to, const char *key, double value) {
     json_object_set_new(to, key, isfinite(value) ? json_real(value) : json_null());
 }
 
-static const char *line_of(const char *data, const char *at) {
-    while (at > data && at[-1] != '\n') at--;
-    return at;
-}
-
 /* Where the last line with an evaluation begins, or the last whole line, whichever is before. */
 static char *last_lines(char *data, size_t n, bool whole) {
-    const char *end = memrchr(data, '\n', n), *begin = end ? line_of(data, end) : data + n;
-    const char *evaluation = NULL;
-    for (const char *at = data; (at = strstr(at, "\"eval\":{")); at++) evaluation = at;
-    if (evaluation && evaluation < begin) begin = line_of(data, evaluation);
-    else if (begin > data && evaluation) begin = line_of(data, begin - 1); /* its step's own line */
-    if (begin == data && !whole) begin += strcspn(data, "\n") + 1;
-    return data + (begin - data);
+    char *end = memrchr(data, '\n', n), *begin = end, *evaluation = NULL;
+    if (!end) return data + n;
+    static const char mark[] = "\"eval\":{";
+    for (char *at = data; (at = memmem(at, (size_t)(end - at), mark, sizeof mark - 1)); at++)
+        evaluation = at;
+    if (evaluation) begin = evaluation; /* its step's own line is the one before or after */
+    for (int lines = 0; begin > data && (begin[-1] != '\n' || !lines++);) begin--;
+    if (begin == data && !whole) begin = (char *)memchr(data, '\n', n) + 1;
+    return begin;
 }
 
 /* The last lines of the results: what they have, and when they were written. */
@@ -225,7 +248,7 @@ static void add_results(json_t *row, const char *path) {
     if (n > 0) {
         data[n] = 0;
         line = last_lines(data, (size_t)n, !from);
-        for (char *end; (end = strchr(line, '\n')); line = end + 1) {
+        for (char *end; (end = memchr(line, '\n', (size_t)(data + n - line))); line = end + 1) {
             *end = 0;
             if (!lines_scan(&l, line)) continue;
             json_t *to = l.evaluation ? evaluation : results;
@@ -246,13 +269,18 @@ static void add_results(json_t *row, const char *path) {
 static void add_file(json_t *row, const struct run_read *r, struct run *run) {
     static const char *const copied[] = {"title", "workers", "threads", "lanes", "batch",
                                          "steps", "parameters", "deaths", "stalls", "grain",
-                                         "placement", "options"};
+                                         "placement"};
     const struct run_entry *first = r->n_entries ? &r->entry[0] : NULL,
                            *last = r->n_entries ? &r->entry[r->n_entries - 1] : NULL;
     for (size_t i = 0; i < COUNT(copied); i++) {
         json_t *value = json_object_get(r->root, copied[i]);
-        if (value) json_object_set(row, copied[i], value);
+        if (json_is_string(value) || json_is_number(value))
+            json_object_set(row, copied[i], value);
     }
+    json_t *options = json_object();
+    for (size_t i = 0; i < r->n_options; i++)
+        json_object_set_new(options, r->option[2 * i], json_string(r->option[2 * i + 1]));
+    json_object_set_new(row, "options", options);
     if (!last) return;
     double took = 0;
     for (size_t i = 0; i < r->n_entries; i++)
@@ -274,7 +302,10 @@ static json_t *make_row(struct run *run, int number) {
     json_object_set_new(row, "run", json_integer(number));
     json_object_set_new(row, "version", json_integer(run->version));
     json_object_set_new(row, "name", json_string(run->name));
-    json_object_set_new(row, "directory", json_string(run->path));
+    struct text directory = {0};
+    text_add_escaped(&directory, run->path);
+    json_object_set_new(row, "directory", json_string(directory.data ? directory.data : ""));
+    text_free(&directory);
     if (file && !run_file_read(file, &r)) {
         add_file(row, &r, run);
         run_file_free(&r);

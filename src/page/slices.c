@@ -36,8 +36,8 @@ static struct timespec changed_of(const char *folder) {
 
 /* A later profile of the run, or more of the same. */
 static bool is_old(const char *directory) {
-    const struct timespec changed = changed_of(kept.p.folder);
     if (!kept.is || strcmp(kept.directory, directory)) return true;
+    const struct timespec changed = changed_of(kept.p.folder);
     const struct timespec all = changed_of(kept.profiles);
     return changed.tv_sec != kept.changed.tv_sec || changed.tv_nsec != kept.changed.tv_nsec ||
            all.tv_sec != kept.all.tv_sec || all.tv_nsec != kept.all.tv_nsec;
@@ -110,25 +110,31 @@ static void flush(struct fold *f) {
     f->begin = f->end = 0;
 }
 
-/* The column has the colour to which most is owed; it stays empty if all together is little. */
-static void end_column(struct fold *f) {
+/* The column has the colour to which most is owed; it stays empty if all together is little: false. */
+static bool end_column(struct fold *f) {
     double all = 0;
     int most = 0;
-    if (f->column < 0) return;
+    if (f->column < 0) return false;
     for (int k = 0; k < CATEGORIES; k++) {
         all += f->owed[k];
         if (f->owed[k] > f->owed[most]) most = k;
     }
-    if (all < f->pixel / 2) return;
+    if (all < f->pixel / 2) return false;
     const int64_t begin = f->from + (int64_t)((double)f->column * f->pixel),
                   end = f->from + (int64_t)((double)(f->column + 1) * f->pixel);
     f->owed[most] -= f->pixel;
     if (f->end == begin && f->category == (enum category)most) {
         f->end = end;
-        return;
+        return true;
     }
     flush(f);
     f->begin = begin, f->end = end, f->category = (enum category)most;
+    return true;
+}
+
+/* All columns before this one. */
+static void end_columns(struct fold *f, int64_t column) {
+    while (f->column >= 0 && f->column < column && end_column(f)) f->column++;
 }
 
 static void add(struct fold *f, int64_t begin, int64_t end, enum category category,
@@ -137,14 +143,14 @@ static void add(struct fold *f, int64_t begin, int64_t end, enum category catego
     begin = begin > f->from ? begin : f->from;
     end = end < f->to ? end : f->to;
     if ((double)(end - begin) >= 1.5 * f->pixel) {
-        end_column(f);
+        end_columns(f, (int64_t)((double)(begin - f->from) / f->pixel));
         flush(f);
         f->column = -1;
         tell(f, begin, end, category, rest);
         return;
     }
     const int64_t column = (int64_t)((double)(begin - f->from) / f->pixel);
-    if (column != f->column) end_column(f);
+    end_columns(f, column);
     f->column = column;
     f->owed[category] += (double)(end - begin);
 }
@@ -156,7 +162,7 @@ static void end_fold(struct fold *f) {
 
 /* ---- threads ---- */
 
-static void add_times(const struct profile *p, const struct profile_thread *t, struct fold f) {
+static void add_times(const struct profile_thread *t, struct fold f) {
     char rest[96];
     f.rest = "-1,-1,0,-1";
     for (size_t k = profile_until(t, f.from); k < t->n; k++) {
@@ -167,7 +173,6 @@ static void add_times(const struct profile *p, const struct profile_thread *t, s
         add(&f, s->begin, s->end, of_kind(s->kind), rest);
     }
     end_fold(&f);
-    (void)p;
 }
 
 static void add_operators(const struct profile *p, const struct profile_thread *t, struct fold f,
@@ -235,7 +240,7 @@ void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, s
     unsigned char *used = calloc(tables_number(p, p->n_hosts, 0) + 1, 1);
     struct text path = {0};
     if (!used) out->failed = true;
-    if (from < 0) from = 0;
+    if (from < 0 || from > p->end - p->begin) from = 0;
     if (to <= from || to > p->end - p->begin) to = p->end - p->begin;
     const struct fold fold = {.out = out, .from = p->begin + from, .to = p->begin + to,
                               .zero = p->begin, .column = -1,
@@ -255,7 +260,7 @@ void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, s
         add_text(out, p->host[t->host].name);
         text_add(out, ",\"worker\":%d,\"thread\":%d,\"what\":\"%s\",\"times\":[", t->place,
                  t->thread, whats[t->what]);
-        add_times(p, t, fold);
+        add_times(t, fold);
         text_add(out, "],\"operators\":[");
         add_operators(p, t, fold, used);
         text_add(out, "]}");

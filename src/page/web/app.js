@@ -28,6 +28,8 @@ const pages = [
 
 const $ = (id) => document.getElementById(id);
 let current = null, loading = false, again = false;
+const states = new Map(); // what pages keep, by address without its query
+let held = false, waits = false; // the pointer is down: what is below it stays
 
 /* ---- theme ---- */
 
@@ -99,14 +101,28 @@ function put(parent, children) {
     const focus = parent.contains(document.activeElement)
         ? document.activeElement.dataset.focus : null;
     const at = document.activeElement?.selectionStart;
+    const open = [...parent.querySelectorAll("details")].map((one) => one.open);
+    const controls = "a, button, input, select, summary, canvas[tabindex]";
+    const place = [...parent.querySelectorAll(controls)].indexOf(document.activeElement);
     parent.replaceChildren(...children);
+    [...parent.querySelectorAll("details")].forEach((one, i) => { one.open = open[i] ?? false; });
+    if (!focus && place >= 0) parent.querySelectorAll(controls)[place]?.focus();
     if (!focus) return;
     const found = parent.querySelector(`[data-focus="${CSS.escape(focus)}"]`);
     found?.focus();
     if (found && typeof at === "number") found.setSelectionRange?.(at, at);
 }
 
+addEventListener("pointerdown", () => { held = true; });
+for (const end of ["pointerup", "pointercancel", "blur"])
+    addEventListener(end, () => {
+        held = false;
+        if (waits) setTimeout(render);
+    });
+
 export function render() {
+    waits = held || document.activeElement?.tagName === "SELECT";
+    if (waits) return;
     theme();
     put($("pages"), links());
     if (!current.data) return put($("head"), head());
@@ -118,7 +134,8 @@ export function render() {
 }
 
 function fail(error) {
-    put($("page"), [element("p", {class: "lead"}, error.message === "Failed to fetch"
+    current.data = null;
+    put($("page"), [element("p", {class: "lead"}, error instanceof TypeError
         ? "The server does not answer. Start trireme dashboard again, and open its link."
         : error.message)]);
 }
@@ -158,10 +175,11 @@ function lost(is) {
 
 function go() {
     const before = current;
-    current = {...place(), address: location.hash, state: {}};
-    if (before && before.page === current.page && before.run === current.run)
-        current.state = before.state;
-    else $("page").focus({preventScroll: true});
+    const key = location.hash.split("?")[0];
+    if (!states.has(key)) states.set(key, {});
+    current = {...place(), address: location.hash, state: states.get(key)};
+    if (!before || before.page !== current.page || before.run !== current.run)
+        $("page").focus({preventScroll: true});
     follow({run: current.run, changed: load, lost: () => lost(true), found: () => lost(false)});
     load();
 }
@@ -181,7 +199,7 @@ function key(event) {
         if (!find) return;
         find.focus();
         event.preventDefault();
-    } else {
+    } else if (current.data) {
         current.page.page.key?.(event, current);
     }
 }

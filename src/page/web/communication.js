@@ -2,6 +2,7 @@
 // Communication: why do workers wait?
 import {get, table} from "/data.js";
 import {colour, count, duration, element, from, number, pen, share, write} from "/draw.js";
+import {groups} from "/kinds.js";
 import {without} from "/profile.js";
 
 export async function load({run}) {
@@ -10,13 +11,9 @@ export async function load({run}) {
     return {row, report, moves, waits};
 }
 
-const apart = ["compute", "audit", "sum", "update", "read", "open", "record", "callback",
-    "evaluate", "save",
-               "start", "unexplained"];
-
 function lead(report) {
     const waits = Object.entries(report.shares).filter(([name]) =>
-        !apart.includes(name)).sort(([, a], [, b]) => b - a);
+        !groups[name]).sort(([, a], [, b]) => b - a);
     const all = waits.reduce((sum, [, value]) => sum + value, 0), first = waits[0];
     const strong = (value, source) => number(value, source, share, {}, "strong");
     if (!report.workers.length) return element("p", {class: "lead"},
@@ -32,7 +29,7 @@ function lead(report) {
 
 function causes(report) {
     const rows = Object.entries(report.shares).filter(([name]) =>
-        !apart.includes(name)).sort(([, a], [, b]) => b - a);
+        !groups[name]).sort(([, a], [, b]) => b - a);
     const most = Math.max(...rows.map(([, value]) => value), 1e-9);
     return element("div", {}, element("h2", {}, "Why workers wait"),
         element("p", {class: "dim small"},

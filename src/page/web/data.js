@@ -17,7 +17,10 @@ function open() {
     if (!wanted || document.hidden) return;
     source = new EventSource(`/api/events${wanted.run === null ? "" : `?run=${wanted.run}`}`);
     source.onmessage = () => wanted.changed();
-    source.onerror = () => wanted.lost();
+    source.onerror = () => {
+        wanted.lost();
+        if (source?.readyState === EventSource.CLOSED) wanted.changed(); // its answer says why
+    };
     source.onopen = () => wanted.found();
 }
 
@@ -34,7 +37,7 @@ export async function table(name, run) {
     const answer = await fetch(`/api/table?${new URLSearchParams({name, run})}`);
     if (!answer.ok) throw new Error((await answer.text()).trim());
     const text = await answer.text();
-    if (text === "null") return null;
+    if (text === "null" || text === "none") return null;
     const [head, ...lines] = text.split("\n").filter(Boolean).map((line) =>
         line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).map((cell) =>
             cell.replace(/,$/, "").replace(/^"|"$/g, "").replaceAll('""', '"')));

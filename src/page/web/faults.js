@@ -52,7 +52,8 @@ function list(file, run) {
             element("tbody", {}, ...faults.map((fault, i) => element("tr", {},
                 number(fault.time, `run.json:faults.${i}.time`, moment, {}, "td"),
                 number(fault.step, `run.json:faults.${i}.step`, count, {}, "td"),
-                element("td", {class: fault.kind === "death" ? "bad" : ""}, fault.kind),
+                element("td", {class: fault.kind === "death" ? "bad" : ""},
+                    fault.kind === "takeover" ? "take-over" : fault.kind),
                 element("td", {}, from(`run.json:faults.${i}.worker`, fault.worker >= 0
                     ? `worker ${fault.worker}` : "")),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
@@ -73,7 +74,7 @@ export function show({row, file, report}, current) {
 }
 
 // A row per worker over the run's time; a start is where the line begins.
-export function drawn({file}) {
+export function drawn({row, file}) {
     const canvas = document.getElementById("faults");
     if (!canvas) return;
     const entries = file.entries ?? [], faults = file.faults ?? [],
@@ -81,15 +82,19 @@ export function drawn({file}) {
     const shown = Math.min(n, 64), ROW = 20, left = 72,
         {g, width, height} = pen(canvas, shown * ROW + 24);
     const begin = entries[0]?.begin, last = entries.at(-1);
-    const end = last?.end ?? Math.max(last?.begin ?? 0, Date.now() / 1000);
+    const now = row.state === "goes on" ? Date.now() / 1000 : row.written ?? 0;
+    const end = last?.end ?? Math.max((last?.begin ?? 0) + 0.001, now);
     if (!(end > begin)) return;
     const X = (time) => left + (time - begin) / (end - begin) * (width - left - 12);
+    // An entry without an end was killed, or goes on.
+    const ended = (entry, i) => entry.end ?? entries[i + 1]?.begin ??
+        (row.state === "goes on" ? end : Math.min(end, row.written ?? end));
     for (let worker = 0; worker < shown; worker++) {
         const y = worker * ROW + ROW / 2;
         write(g, `worker ${worker}`, 0, y, "ink2");
         g.fillStyle = colour("rule2");
-        for (const entry of entries) g.fillRect(X(entry.begin), y - 3,
-            Math.max(1, X(entry.end ?? end) - X(entry.begin)), 6);
+        entries.forEach((entry, i) => g.fillRect(X(entry.begin), y - 3,
+            Math.max(1, X(ended(entry, i)) - X(entry.begin)), 6));
         for (const fault of faults.filter((one) => one.worker === worker &&
             one.kind !== "takeover")) {
             g.fillStyle = colour(kinds[fault.kind] ?? "ink3");

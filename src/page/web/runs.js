@@ -90,7 +90,7 @@ function columns(rows, chosen, choose) {
     return [...all,
         {name: "samples/s", key: rate, right: true,
          cell: (row) => number(rate(row), "metrics.jsonl:step*batch/seconds", short)},
-        {name: "goodput", key: (row) => details.get(row.run)?.goodput, right: true,
+        {name: "goodput", right: true,
          cell: (row) => number(details.get(row.run)?.goodput, "report:goodput", share)},
         {name: "took", key: lasted, right: true,
          cell: (row) => number(lasted(row), "run.json:entries", duration)},

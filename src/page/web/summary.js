@@ -3,14 +3,9 @@
 import {address} from "/app.js";
 import {get} from "/data.js";
 import {count, duration, element, from, number, share, short} from "/draw.js";
+import {groups} from "/kinds.js";
 import {plot} from "/plot.js";
 import {all, picture} from "/workers.js";
-
-// What the kinds of time are drawn as; the others are waiting, or between steps.
-const groups = {
-    compute: "compute", audit: "compute", sum: "sum", update: "sum", read: "data", open: "save",
-    record: "save", callback: "save", evaluate: "save", save: "save", unexplained: "bad",
-};
 
 export async function load({run}) {
     const pixels = Math.max(50, Math.min(560, document.getElementById("page").clientWidth - 120));
@@ -127,7 +122,7 @@ export function show({row, file, report, hosts}, current) {
                    element("span", {}, number(file?.deaths ?? 0, "run.json:deaths", count),
                        " deaths, ",
                            number(file?.stalls ?? 0, "run.json:stalls", count), " stalls",
-                           faults ? ", see the log" : "")),
+                           faults ? ", see Faults" : "")),
             figure("Rate", number(rate, "metrics.jsonl:step*batch/seconds", short), "samples/s",
                    element("span", {}, "a step takes ",
                        number(report.step, source("step"), duration))),

@@ -15,6 +15,10 @@ export async function load({run, state}) {
     const query = state.range ? {from: Math.round(state.range[0]), to: Math.round(state.range[1])}
         : {};
     const data = await get("slices", {run, pixels, ...query});
+    if (data && state.name !== data.name) {
+        state.name = data.name;
+        state.whole = state.range = state.chosen = null;
+    }
     if (data && !state.whole) state.whole = await get("slices", {run, pixels});
     if (data && !state.range && data.steps.length > 1) { // the first whole step
         const [, begin, end] = data.steps[0];
@@ -32,10 +36,11 @@ function stepAt(data, [from, to]) {
 
 function details(data, slice) {
     if (!slice) return element("p", {class: "dim small"},
-        "Click a slice for its details. Keys: w s zoom, a d pan, n p next and previous step.");
+        "Click a slice for its details; drag pans, Shift and the wheel zoom. " +
+        "Keys: w s zoom, a d pan, n p next and previous step.");
     const rows = [["begins", duration(slice.begin / 1e9)],
         ["takes", duration((slice.end - slice.begin) / 1e9)]];
-    const item = slice.item >= 0 ? data.items[slice.item] : null;
+    const item = slice.is;
     if (slice.step) rows.push(["step", count(slice.step)]);
     if (slice.lane >= 0) rows.push(["lane", slice.lane]);
     if (slice.whom >= 0) rows.push(["waits for", `thread ${slice.whom}`]);
@@ -200,7 +205,8 @@ export function drawn({data}, {state}) {
             y < one.y + one.h);
     };
     pointer(canvas, state, data, (event) => {
-        state.chosen = at(event) ?? null;
+        const found = at(event);
+        state.chosen = found ? {...found, is: data.items[found.item] ?? null} : null;
         document.getElementById("details").replaceChildren(details(data, state.chosen));
     }, (x) => from + (x - LEFT) / (width - LEFT) * (to - from));
     overview(strip, state, data, [from, to]);
@@ -235,7 +241,7 @@ function pointer(canvas, state, data, choose, time) {
         event.preventDefault();
         const at = time(event.clientX - canvas.getBoundingClientRect().left),
             [from, to] = state.range ?? [data.begin, data.end];
-        const k = event.deltaY > 0 ? 1.25 : 0.8;
+        const k = (event.deltaY || event.deltaX) > 0 ? 1.25 : 0.8;
         zoom(state, data, [at - (at - from) * k, at + (to - at) * k]);
     };
 }

@@ -4,8 +4,9 @@ import {render} from "/app.js";
 import {get} from "/data.js";
 import {count, duration, element, from, number, share} from "/draw.js";
 import {heat} from "/heat.js";
+import {groups} from "/kinds.js";
 
-// What a cell shows: its value, and what is 1, the worst.
+// What a cell shows, and what is said of it.
 const measures = {
     lane: {title: "time of a lane",
         note: "against the median of the step: grey is the median, red twice as long"},
@@ -65,10 +66,8 @@ function table(report, workers) {
         return number(i < 0 ? null : get(report.workers[i]), `report:workers.${i}.${path}`, text,
             {class: "right"}, "td");
     };
-    const waits = (one) => 1 - ["compute", "audit", "sum", "update", "read", "open", "record",
-        "callback",
-        "evaluate", "save", "start", "unexplained"].reduce((sum, kind) =>
-            sum + (one.shares[kind] ?? 0), 0);
+    const waits = (one) => Object.entries(one.shares)
+        .reduce((sum, [kind, value]) => groups[kind] ? sum : sum + value, 0);
     return element("div", {class: "wide"}, element("table",
         {"aria-label": "workers, in the last third of the run"},
         element("thead", {}, element("tr", {}, element("th", {scope: "col"}, "worker"),
