@@ -110,7 +110,7 @@ static void flush(struct fold *f) {
     f->begin = f->end = 0;
 }
 
-/* The column has the colour to which most is owed; it stays empty if all together is little: false. */
+/* The column has the colour to which most is owed. False: it is empty, as all together is little. */
 static bool end_column(struct fold *f) {
     double all = 0;
     int most = 0;
