@@ -110,7 +110,7 @@ static void flush(struct fold *f) {
     f->begin = f->end = 0;
 }
 
-/* The column has the colour to which most is owed. False: it is empty, as all together is little. */
+/* The column has the colour to which most is owed. False: that is too little, it is empty. */
 static bool end_column(struct fold *f) {
     double all = 0;
     int most = 0;
