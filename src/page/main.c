@@ -111,5 +111,5 @@ int main(int argc, char **argv) {
     slices_free();
     runs_free();
     free(directory);
-    return status;
+    return (int)status;
 }
