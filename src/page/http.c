@@ -370,7 +370,9 @@ tri_status http_start(const struct http_options *o) {
     tri_status status = port_open(o->host, o->port, &fd);
     if (status) return status;
     server.o = o;
-    base_format(server.cookie, sizeof server.cookie, "trireme-%08x", randombytes_random());
+    /* Of the token: the same after a start with the same one, another one for another server. */
+    base_format(server.cookie, sizeof server.cookie, "trireme-%08x",
+                (unsigned)base_hash_text(o->token));
     unsigned most = MOST;
     if (!getrlimit(RLIMIT_NOFILE, &files)) {
         files.rlim_cur = files.rlim_max;

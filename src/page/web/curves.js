@@ -139,7 +139,7 @@ export function show(data, current) {
 
 let scale = null;
 
-export function drawn({shown, curves}, {state}) {
+export function drawn({shown, curves}, {state, query}) {
     const canvas = document.getElementById("curve");
     if (!canvas) return;
     const begin = Math.min(...curves.map((curve) => curve.begin ?? Infinity));
@@ -148,9 +148,11 @@ export function drawn({shown, curves}, {state}) {
         {points: curve.training, name: shown[i].name, colour: `run${i}`},
         {points: curve.evaluations, name: shown[i].name, colour: `run${i}`, dashed: true}]);
     const [from, to] = state.zoom ?? [begin, end];
+    // A line of the log leads here.
+    const mark = state.by === "steps" && query.has("step") ? Number(query.get("step")) : null;
     scale = plot(canvas, Math.max(220, Math.min(420, innerHeight - 320)), all,
-                 {from, to, log: state.log, time: state.by === "time", smoothing: state.smoothing ??
-                     0});
+                 {from, to, log: state.log, time: state.by === "time",
+                  smoothing: state.smoothing ?? 0, mark});
     canvas.onpointerdown = (event) => drag(event, canvas, state);
 }
 

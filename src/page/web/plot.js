@@ -31,7 +31,7 @@ function limits(curves, log) {
 // curves: [{points: [[x, least, most, mean]], name, colour, dashed}]; from, to: of x. Returns what
 // turns a pixel into a value of x, or null if there is nothing to draw.
 export function plot(canvas, height, curves, {from, to, log = false, time = false, smoothing = 0,
-                                              right = RIGHT}) {
+                                              right = RIGHT, mark = null}) {
     const {g, width} = pen(canvas, height), range = limits(curves, log);
     if (!range || !(to >= from)) return null;
     const scale = log ? Math.log10 : (y) => y;
@@ -51,6 +51,10 @@ export function plot(canvas, height, curves, {from, to, log = false, time = fals
         const text = time ? duration(at) : at.toLocaleString("en");
         write(g, text, Math.max(X(at), LEFT + g.measureText(text).width / 2 - 8), height - 8,
             "ink3", "center");
+    }
+    if (mark >= from && mark <= to && mark !== null) {
+        g.fillStyle = colour("ink3");
+        g.fillRect(Math.round(X(mark)), TOP, 1, height - TOP - BOTTOM);
     }
     g.save();
     g.beginPath();
