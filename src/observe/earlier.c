@@ -8,10 +8,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "observe/files.h"
 #include "observe/log.h"
+#include "observe/observe.h"
 #include "observe/run_file.h"
 
 /* All files of a run, but agent.json. K stands for a number. Logs may have a .old. */
@@ -129,8 +131,13 @@ static bool being_written(const char *path) {
     return taken;
 }
 
+/* The workers of an agent that was killed may still be ending. */
 static tri_status check_free(const char *path) {
-    if (!being_written(path)) return TRI_OK;
+    const double until = base_seconds() + OBSERVE_DIES;
+    bool taken;
+    while ((taken = being_written(path)) && base_seconds() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (!taken) return TRI_OK;
     return base_fail(TRI_FAILED, "%s is being written by another run; choose another directory "
                      "with --out", path);
 }

@@ -37,12 +37,10 @@ static void lock(struct metrics *m) {
     if (!m->locked) m->locked = !flock(fileno(m->file), LOCK_EX | LOCK_NB);
 }
 
-#define DIES_WITHIN 1.0 /* seconds that a process with much memory may take to end */
-
 /* The writer before may still be dying, or be a host that has just lost its lease. Its last line
  * must be there before more is written. */
 static void wait_for_lock(struct metrics *m) {
-    const double until = base_seconds() + DIES_WITHIN;
+    const double until = base_seconds() + OBSERVE_DIES;
     while (lock(m), !m->locked && base_seconds() < until)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     if (!m->locked)

@@ -31,4 +31,7 @@ void averages_add(struct averages *a, const struct observed *o);
 double averages_mean(const struct averages *a, int i);
 void averages_clear(struct averages *a);
 
+/* Seconds that a process with much memory may take to end, after a kill or after its agent. */
+#define OBSERVE_DIES 1.0
+
 #endif
