@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communication: why do workers wait?
 import {get, table} from "/data.js";
-import {colour, count, duration, element, from, number, pen, share, write} from "/draw.js";
+import {bytes, colour, count, duration, element, from, number, pen, share, write} from "/draw.js";
 import {groups} from "/kinds.js";
 import {without} from "/profile.js";
 
@@ -53,8 +53,6 @@ function transfers(moves) {
         `comm.csv:${row.kind}/${row.name}/${row.host}/${row.bucket}:${field}`;
     const right = (row, field, text) => number(row[field] === "" ? null : row[field],
         source(row, field), text, {class: "right"}, "td");
-    const bytes = (value) => value >= 1 << 20 ? `${(value / (1 << 20)).toFixed(1)}\u2009MiB`
-        : value >= 1024 ? `${(value / 1024).toFixed(1)}\u2009KiB` : `${count(value)}\u2009B`;
     return element("section", {}, element("h2", {}, "Moves, sums and transfers"),
         element("p", {class: "dim small"},
             "In all profiled steps. Exposed: no thread of the worker computed meanwhile.",

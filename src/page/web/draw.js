@@ -34,6 +34,13 @@ export function short(value) {
     return String(Number(value.toPrecision(4)));
 }
 
+export function bytes(value) {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    const k = value < 1 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), units.length - 1);
+    const size = value / 1024 ** k;
+    return `${k && size < 99.5 ? Number(size.toPrecision(3)) : Math.round(size)}\u2009${units[k]}`;
+}
+
 export function share(value) {
     const percent = 100 * value;
     if (percent >= 99 && percent < 99.95) return `${percent.toFixed(1)}\u2009%`;

@@ -2,7 +2,7 @@
 // Summary: is the run well, and what is worst?
 import {address} from "/app.js";
 import {get} from "/data.js";
-import {count, duration, element, from, number, share, short} from "/draw.js";
+import {bytes, count, duration, element, from, number, share, short} from "/draw.js";
 import {groups} from "/kinds.js";
 import {plot} from "/plot.js";
 import {all, picture} from "/workers.js";
@@ -92,9 +92,6 @@ function figure(title, value, unit, note) {
         element("p", {class: "small dim"}, note));
 }
 
-const sizes = (bytes) => bytes >= 1 << 30 ? `${(bytes / (1 << 30)).toFixed(2)}\u2009GiB`
-    : `${Math.round(bytes / (1 << 20))}\u2009MiB`;
-
 export function show({row, file, report, hosts}, current) {
     current.shown = {row};
     const rate = row.step > 0 && row.seconds > 0 && row.batch > 0
@@ -126,10 +123,10 @@ export function show({row, file, report, hosts}, current) {
             figure("Rate", number(rate, "metrics.jsonl:step*batch/seconds", short), "samples/s",
                    element("span", {}, "a step takes ",
                        number(report.step, source("step"), duration))),
-            figure("Memory", number(file?.memory, "run.json:memory", sizes), "planned",
+            figure("Memory", number(file?.memory, "run.json:memory", bytes), "planned",
                    element("span", {}, "a worker took up to ",
                        number(Math.max(0, ...all(hosts).map(({memory}) => memory ?? 0)) || null,
-                           "workers.series:memory-kib", sizes), "; ",
+                           "workers.series:memory-kib", bytes), "; ",
                        number(file?.parameters, "run.json:parameters", count), " parameters"))),
     ];
 }

@@ -2,7 +2,7 @@
 // Workers: who is slow, and since when?
 import {render} from "/app.js";
 import {get} from "/data.js";
-import {count, duration, element, from, number, share} from "/draw.js";
+import {bytes, count, duration, element, from, number, share} from "/draw.js";
 import {heat} from "/heat.js";
 import {groups} from "/kinds.js";
 
@@ -83,7 +83,7 @@ function table(report, workers) {
             field(worker, (one) => one.lanes, "lanes", count),
             field(worker, (one) => one.lost, "lost", count),
             number(worker.memory || null, `workers.series:${worker.worker}.memory-kib`,
-                   (bytes) => `${Math.round(bytes / 1048576)}\u2009MiB`, {class: "right"},
+                   bytes, {class: "right"},
                        "td"))))));
 }
 
