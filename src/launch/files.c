@@ -20,12 +20,6 @@ void agent_path(const struct agent *a, char path[4096], const char *name) {
 
 /* ---- the directory ---- */
 
-static tri_status make_directory(const char *path) {
-    if (!mkdir(path, 0777) || errno == EEXIST) return TRI_OK;
-    return base_fail(TRI_FAILED, "cannot make the directory %s: %s; choose another with --out",
-                     path, strerror(errno));
-}
-
 /* A directory belongs to one run at a time. The kernel releases the lock when the agent ends. */
 static tri_status lock_directory(struct agent *a) {
     char path[4096];
@@ -88,14 +82,14 @@ static bool came_before(struct agent *a) {
 static tri_status open_below(struct agent *a) {
     const char *directory = a->launch->directory;
     char hosts[4096];
-    tri_status status = make_directory(directory);
+    tri_status status = files_make_directory(directory);
     const int lock = status ? -1 : earlier_lock(directory);
     if (lock < 0) return base_last();
     a->same_run = came_before(a);
     if (!a->same_run) status = earlier_move(directory, false, &a->earlier);
     base_format(hosts, sizeof hosts, "%s/hosts", directory);
-    if (!status) status = make_directory(hosts);
-    if (!status) status = make_directory(a->launch->out);
+    if (!status) status = files_make_directory(hosts);
+    if (!status) status = files_make_directory(a->launch->out);
     if (!status) status = lock_directory(a);
     if (!status) status = agent_write_address(a);
     close(lock);
@@ -103,7 +97,7 @@ static tri_status open_below(struct agent *a) {
 }
 
 static tri_status open_own(struct agent *a) {
-    tri_status status = make_directory(a->launch->out);
+    tri_status status = files_make_directory(a->launch->out);
     if (!status) status = lock_directory(a);
     return status ? status : earlier_move(a->launch->out, true, &a->earlier);
 }

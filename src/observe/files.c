@@ -1,9 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "observe/files.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+tri_status files_make_directory(const char *path) {
+    char *part = strdup(path);
+    if (!part) return base_no_memory(path);
+    bool failed = false;
+    for (char *p = part + 1; !failed; p++) {
+        if (*p && *p != '/') continue;
+        const char kept = *p;
+        *p = 0;
+        failed = mkdir(part, 0777) && errno != EEXIST;
+        *p = kept;
+        if (!kept) break;
+    }
+    free(part);
+    return failed ? base_fail(TRI_FAILED, "cannot make the directory %s: %s; choose another with "
+                              "--out", path, strerror(errno)) : TRI_OK;
+}
 
 static int by_name(const void *a, const void *b) {
     return strverscmp(*(char *const *)a, *(char *const *)b);

@@ -8,6 +8,8 @@
 
 #include "base/base.h"
 
+/* That of --out, and those above it, unless they are there. */
+tri_status files_make_directory(const char *path);
 /* Adds the paths DIR/PATTERN that there are, as for "worker-*.log", by name: h2 before h10.
  * *found starts as zeroes; globfree frees it. */
 tri_status files_match(const char *directory, const char *pattern, glob_t *found);

@@ -10,27 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "observe/files.h"
 #include "observe/json.h"
 #include "observe/tail.h"
 
 #define ROW_INTERVAL 0.01
 #define FLUSH_INTERVAL 1.0
 #define DIGITS 9 /* enough to read back a float exactly */
-
-/* Like mkdir -p; path is restored. */
-static tri_status make_directories(char *path) {
-    for (char *p = path + 1;; p++) {
-        if (*p && *p != '/') continue;
-        char kept = *p;
-        *p = 0;
-        bool failed = mkdir(path, 0777) && errno != EEXIST;
-        *p = kept;
-        if (failed)
-            return base_fail(TRI_FAILED, "cannot make the directory %s: %s; choose another with "
-                             "--out", path, strerror(errno));
-        if (!kept) return TRI_OK;
-    }
-}
 
 /* A dying writer may hold the lock for a moment, so this is tried again with each line. */
 static void lock(struct metrics *m) {
@@ -73,7 +59,7 @@ static tri_status open_stream(struct metrics *m, int flags, const char *mode) {
 
 static tri_status open_file(struct metrics *m, char *directory) {
     tri_status status = name_file(m, directory);
-    if (!status) status = make_directories(directory);
+    if (!status) status = files_make_directory(directory);
     if (!status) status = open_stream(m, O_WRONLY, "w");
     if (status) return status;
     lock(m);
@@ -97,7 +83,7 @@ static void read_last(struct metrics *m, const char *line) {
 static tri_status reopen_file(struct metrics *m, char *directory) {
     char *last = NULL;
     tri_status status = name_file(m, directory);
-    if (!status) status = make_directories(directory);
+    if (!status) status = files_make_directory(directory);
     if (!status) status = open_stream(m, O_RDWR | O_APPEND, "a+");
     if (status) return status;
     wait_for_lock(m);
