@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme report: where a run's time goes, what is wrong with it, and what to do. */
+#include <string.h>
+
 #include "cli/cli.h"
+#include "observe/files.h"
+#include "observe/run_file.h"
 #include "profile/against.h"
 #include "profile/report.h"
 
@@ -21,6 +25,30 @@ static tri_status read_profile(const struct own *own, const char *directory, str
     return TRI_OK;
 }
 
+static bool read_run(const char *directory, struct run_read *r) {
+    glob_t found = {0};
+    *r = (struct run_read){.root = NULL};
+    const bool good = !run_files(directory, "run.json", &found) && found.gl_pathc &&
+                      !run_file_read(found.gl_pathv[0], r);
+    globfree(&found);
+    return good;
+}
+
+/* Of runs that are hardly comparable. */
+static void tell_runs(const char *directory, const char *against, struct text *out) {
+    struct run_read now, before;
+    if (read_run(directory, &now) & read_run(against, &before) &&
+        (strcmp(now.title, before.title) || now.batch != before.batch)) {
+        text_add(out, "The runs differ: ");
+        text_add_escaped(out, now.title);
+        text_add(out, " with a batch of %lld, the profile before of ", (long long)now.batch);
+        text_add_escaped(out, before.title);
+        text_add(out, " with %lld. What both have is compared.\n", (long long)before.batch);
+    }
+    run_file_free(&now);
+    run_file_free(&before);
+}
+
 static tri_status compare(const struct own *own, const char *directory, struct text *out) {
     struct profile p = {0}, before = {0};
     tri_status status = own->json ? base_fail(TRI_USAGE, "report: --against prints a table; leave "
@@ -29,6 +57,7 @@ static tri_status compare(const struct own *own, const char *directory, struct t
     if (!status) status = profile_read(own->against, NULL, &before);
     if (!status) status = study_make(&p);
     if (!status) status = study_make(&before);
+    if (!status) tell_runs(directory, own->against, out);
     if (!status) status = against_print(&p, &before, out);
     profile_free(&p);
     profile_free(&before);
