@@ -313,4 +313,5 @@ def tabs():
 if not shutil.which("chromium"):
     print("1 skipped: there is no chromium")
     sys.exit(77)
-run_cases({"pages": pages, "hostile": hostile, "ten tabs": tabs})
+if __name__ == "__main__":
+    run_cases({"pages": pages, "hostile": hostile, "ten tabs": tabs})
