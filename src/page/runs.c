@@ -295,6 +295,15 @@ static void add_file(json_t *row, const struct run_read *r, struct run *run) {
     if (last->exit > 0) json_object_set_new(row, "exit", json_integer(last->exit));
 }
 
+/* Of runs that were in this directory before, whose files have numbers. */
+static int64_t count_earlier(const char *path) {
+    glob_t found = {0};
+    files_match(path, "metrics.*.jsonl", &found);
+    const int64_t n = (int64_t)found.gl_pathc;
+    globfree(&found);
+    return n;
+}
+
 static json_t *make_row(struct run *run, int number) {
     json_t *row = json_object();
     char *file = first_file(run->path, "run.json"), *lines = first_file(run->path, "metrics.jsonl");
@@ -313,6 +322,7 @@ static json_t *make_row(struct run *run, int number) {
         json_object_set_new(row, "trouble", json_string(tri_message()));
     }
     if (lines) add_results(row, lines);
+    json_object_set_new(row, "earlier", json_integer(count_earlier(run->path)));
     free(file);
     free(lines);
     return row;

@@ -290,6 +290,22 @@ def hostile():
             browser.close()
 
 
+def in_turn():
+    """Two runs in one directory: the page says so, and shows the later one."""
+    train("mlp:hidden=8", "--steps", "5", out="turn/a")
+    train("lenet5", "--steps", "7", out="turn/a")
+    with Server("turn") as server:
+        browser = Browser(server)
+        try:
+            browser.open("summary/0")
+            text = browser.run("document.querySelector('main').innerText")
+            need("Its directory had 1 run before" in text, text)
+            need("7 steps" in browser.run("document.getElementById('head').innerText"), "steps")
+            browser.check()
+        finally:
+            browser.close()
+
+
 def tabs():
     """Ten tabs of one browser load: hidden ones follow nothing."""
     train("lenet5", "--steps", "3", out="tabs/a")
@@ -314,4 +330,4 @@ if not shutil.which("chromium"):
     print("1 skipped: there is no chromium")
     sys.exit(77)
 if __name__ == "__main__":
-    run_cases({"pages": pages, "hostile": hostile, "ten tabs": tabs})
+    run_cases({"pages": pages, "hostile": hostile, "ten tabs": tabs, "in turn": in_turn})

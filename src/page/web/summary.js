@@ -99,6 +99,9 @@ export function show({row, file, report, hosts}, current) {
     const faults = (file?.faults ?? []).length;
     return [
         element("p", {class: "lead", "data-source": source("sentence")}, ...said(report.sentence)),
+        row.earlier ? element("p", {class: "dim small"}, "Its directory had ",
+            number(row.earlier, "metrics.N.jsonl", count), row.earlier === 1 ? " run" : " runs",
+            " before; their files have numbers, as metrics.1.jsonl.") : "",
         ...bar(report.shares),
         element("section", {class: "two"}, findings(report, row), element("div", {},
             element("h2", {}, "Loss"), element("canvas",
