@@ -8,9 +8,11 @@
 #include "page/heat.h"
 #include "page/runs.h"
 #include "page/slices.h"
+#include "profile/against.h"
 #include "profile/curve.h"
 #include "profile/logs.h"
 #include "profile/report.h"
+#include "profile/study.h"
 
 #define PIXELS 4096 /* columns of a curve, at most */
 #define LINES 1000  /* of logs: the last ones */
@@ -245,6 +247,27 @@ static void slices(const struct http_request *r, struct http_answer *a) {
         slices_add(p, whole(r, "from", 0), whole(r, "to", 0), pixels_of(r, 1000), &a->body);
 }
 
+/* What `trireme report --against` says of the latest profiles of two runs. */
+static void against(const struct http_request *r, struct http_answer *a) {
+    const int run = run_of(r, a);
+    const int other = (int)whole(r, "against", -1);
+    struct profile p = {0}, before = {0};
+    struct text text = {0};
+    if (run < 0) return;
+    tri_status status = runs_path(other) ? TRI_OK : base_fail(TRI_USAGE, "there is no such run");
+    if (!status) status = profile_read(runs_path(run), NULL, &p);
+    if (!status) status = profile_read(runs_path(other), NULL, &before);
+    if (!status) status = study_make(&p);
+    if (!status) status = study_make(&before);
+    if (!status) status = against_print(&p, &before, &text);
+    if (!status || status == TRI_USAGE)
+        give(a, json_pack("{s:s}", "text", status ? tri_message() : text.data ? text.data : ""));
+    else fail(a);
+    text_free(&text);
+    profile_free(&p);
+    profile_free(&before);
+}
+
 static void waits(const struct http_request *r, struct http_answer *a) {
     const struct profile *p = profile_of(r, a);
     if (p) slices_waits(p, &a->body);
@@ -341,10 +364,12 @@ static const struct route {
     void (*answer)(const struct http_request *r, struct http_answer *a);
     bool keeps;
 } routes[] = {
-    {"/api/runs", runs, false},     {"/api/run", run_file, true}, {"/api/report", report, true},
-    {"/api/curve", curve, true},    {"/api/row", row, true},       {"/api/heat", heat, true},
-    {"/api/log", log_lines, true},  {"/api/slices", slices, true}, {"/api/waits", waits, true},
-    {"/api/table", table, true},    {"/api/events", events, false},
+    {"/api/runs", runs, false},     {"/api/run", run_file, true},
+    {"/api/report", report, true},  {"/api/curve", curve, true},
+    {"/api/row", row, true},        {"/api/heat", heat, true},
+    {"/api/log", log_lines, true},  {"/api/slices", slices, true},
+    {"/api/waits", waits, true},    {"/api/table", table, true},
+    {"/api/against", against, false}, {"/api/events", events, false},
 };
 
 static void take_route(const struct route *route, const struct http_request *r,

@@ -260,6 +260,10 @@ def clicks(browser, number):
     browser.open(f"operators/{number['two']}")
     browser.run("document.querySelector('[data-focus=\"instance\"]').click()")
     browser.wait("document.querySelectorAll('tbody tr').length > 20", "instances are not shown")
+    browser.run("""(() => { const s = document.querySelector('[data-focus="against"]');
+        s.value = 'mesh'; s.dispatchEvent(new Event('change')); })()""")
+    browser.wait("document.querySelector('pre')?.innerText.includes('A step takes')",
+                 "no comparison")
     browser.run("document.querySelector('[data-focus=\"theme\"]').click()")
     need(browser.run("document.documentElement.classList.contains('dark')"), "no dark theme")
     browser.run("localStorage.clear()")

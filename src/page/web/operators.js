@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators: what takes the time?
-import {render} from "/app.js";
+import {reload, render} from "/app.js";
 import {get, table as read} from "/data.js";
 import {count, duration, element, from, number, share, short} from "/draw.js";
 import {without} from "/profile.js";
@@ -8,9 +8,12 @@ import {table} from "/table.js";
 
 const MOST = 200;
 
-export async function load({run}) {
-    const [{row}, rows] = await Promise.all([get("run", {run}), read("ops", run)]);
-    return {row, rows};
+export async function load({run, state}) {
+    const [{row}, rows, {runs}] = await Promise.all([get("run", {run}), read("ops", run),
+        get("runs")]);
+    const other = runs.find((one) => one.name === state.against);
+    const against = other ? await get("against", {run, against: other.run}) : null;
+    return {row, rows, runs, against};
 }
 
 const known = (value) => (value === "" ? null : value);
@@ -25,7 +28,7 @@ function lead(kinds) {
         first.roofline === "" ? "" : " of what arithmetic and memory of this machine allow.");
 }
 
-export function show({row, rows}, current) {
+export function show({row, rows, runs, against}, current) {
     current.shown = {row};
     if (!rows) return [without(row)];
     const {state} = current;
@@ -58,8 +61,16 @@ export function show({row, rows}, current) {
         "aria-label": "find an operator",
         "data-focus": "find", value: state.find, oninput: (event) =>
             { state.find = event.target.value; render(); }});
+    const others = runs.map((one) => one.name).filter((name) => name !== row.name);
     return [lead(kinds), element("div", {class: "tools"}, button("kind", "by kind"),
-        button("instance", "each"), find),
+        button("instance", "each"), find,
+        element("label", {}, "against", element("select", {"data-focus": "against",
+            onchange: (event) => { state.against = event.target.value; reload(); }},
+            ...["", ...others].map((name) => element("option",
+                {value: name, selected: name === state.against ? "" : null}, name))))),
+        against ? element("section", {}, element("h2", {}, "What makes it slower or faster"),
+            element("pre", {class: "wide", "data-source": "report --against"},
+                against.text)) : null,
         table(columns, [...shown].sort((a, b) => b.seconds - a.seconds).slice(0, MOST), state.sort,
             render, {label: "operators"}),
         shown.length > MOST ? element("p", {class: "dim small"}, "The ",
