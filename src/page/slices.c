@@ -234,6 +234,21 @@ static void add_steps(const struct profile *p, struct text *out) {
                  (long long)(h->step[i].begin - p->begin), (long long)(h->step[i].end - p->begin));
 }
 
+/* Pieces of the critical path, of at least a pixel. */
+static void add_path(const struct profile *p, const struct fold *f, struct text *out) {
+    const struct path *path = &p->study->path;
+    const char *between = "";
+    for (size_t i = 0; i < path->n; i++) {
+        const struct path_piece *piece = &path->piece[i];
+        if (piece->begin >= f->to || piece->end <= f->from ||
+            (double)(piece->end - piece->begin) < f->pixel)
+            continue;
+        text_add(out, "%s[%d,%lld,%lld]", between, piece->thread,
+                 (long long)(piece->begin - f->zero), (long long)(piece->end - f->zero));
+        between = ",";
+    }
+}
+
 void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, struct text *out) {
     static const char *const whats[] = {"computes", "reads samples", "writes checkpoints",
                                         "sends and receives"};
@@ -253,6 +268,8 @@ void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, s
     add_text(out, path.data ? path.data : "");
     text_add(out, ",\"step\":%.9g,\"steps\":[", p->study->step);
     add_steps(p, out);
+    text_add(out, "],\"critical\":[");
+    add_path(p, &fold, out);
     text_add(out, "],\"threads\":[");
     for (int i = 0; i < p->n_threads && used; i++) {
         const struct profile_thread *t = &p->thread[i];

@@ -2,6 +2,7 @@
 #include "profile/path.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "profile/tables.h"
 
@@ -18,6 +19,9 @@ struct walk {
     const struct profile *p;
     struct trail *trail; /* by thread */
     struct path *path;
+    struct path_piece *piece;
+    size_t pieces, room;
+    bool failed;
 };
 
 static bool make_trail(const struct profile_thread *t, struct trail *out) {
@@ -83,13 +87,25 @@ static int ended_by(const struct walk *w, int waiting, const struct span *wait, 
     return found;
 }
 
+static void add_piece(struct walk *w, int thread, int64_t begin, int64_t end) {
+    struct path_piece *last = w->pieces ? &w->piece[w->pieces - 1] : NULL;
+    if (last && last->thread == thread && last->begin == end) {
+        last->begin = begin;
+        return;
+    }
+    if (ARRAY_GROW(w->piece, w->pieces, w->room))
+        w->piece[w->pieces++] = (struct path_piece){thread, begin, end};
+    else w->failed = true;
+}
+
 /* From `end` back to `begin`, starting on this thread. */
-static void walk_back(const struct walk *w, int thread, int64_t begin, int64_t end) {
+static void walk_back(struct walk *w, int thread, int64_t begin, int64_t end) {
     int64_t since, *time = w->path->time;
     int turns = 0; /* without a step back */
     w->path->all += end - begin;
     while (end > begin) {
         const struct span *s = before(&w->trail[thread], end);
+        const int on = thread;
         int64_t from = s && s->begin > begin ? s->begin : begin;
         if (!s || s->end < end) {
             from = s && s->end > begin ? s->end : begin;
@@ -106,6 +122,7 @@ static void walk_back(const struct walk *w, int thread, int64_t begin, int64_t e
             time[s->kind] += end - from;
             add_operators(w, &w->p->thread[thread], from, end);
         }
+        if (from < end) add_piece(w, on, from, end);
         turns = from < end ? 0 : turns + 1;
         end = from;
     }
@@ -124,13 +141,19 @@ static int find_reporter(const struct profile *p) {
 
 tri_status path_find(const struct profile *p, struct arena *arena, struct path *out) {
     const int reporter = find_reporter(p);
-    struct walk w = {p, calloc((size_t)p->n_threads + 1, sizeof *w.trail), out};
+    struct walk w = {.p = p, .trail = calloc((size_t)p->n_threads + 1, sizeof *w.trail),
+                     .path = out};
     const size_t items = tables_number(p, p->n_hosts, 0) + 1;
     *out = (struct path){.item = arena_alloc(arena, items * sizeof *out->item)};
     bool good = w.trail && out->item;
     for (int i = 0; i < p->n_threads && good; i++) good = make_trail(&p->thread[i], &w.trail[i]);
-    for (int i = 0; good && reporter >= 0 && i < p->host[0].n_steps; i++)
+    for (int i = good && reporter >= 0 ? p->host[0].n_steps : 0; i-- > 0;) /* the latest first */
         walk_back(&w, reporter, p->host[0].step[i].begin, p->host[0].step[i].next);
+    out->piece = arena_alloc(arena, (w.pieces + 1) * sizeof *out->piece);
+    if (out->piece && w.pieces) memcpy(out->piece, w.piece, w.pieces * sizeof *out->piece);
+    out->n = out->piece ? w.pieces : 0;
+    good &= out->piece && !w.failed;
+    free(w.piece);
     for (int i = 0; i < p->n_threads && w.trail; i++) free(w.trail[i].span);
     free(w.trail);
     return good ? TRI_OK : base_no_memory("the critical path");

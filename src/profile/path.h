@@ -12,9 +12,15 @@ struct path {
     int64_t time[SPENTS]; /* a wait: from what ended it to its end, or all if that is not known */
     int64_t *item;        /* by tables_number: that of operators */
     int64_t turns;        /* how often it goes on to another thread */
+    /* The latest first; pieces of one thread that follow one another are one. */
+    struct path_piece {
+        int thread;
+        int64_t begin, end;
+    } *piece; /* [n] */
+    size_t n;
 };
 
-/* `item` is of the arena. */
+/* `item` and `piece` are of the arena. */
 tri_status path_find(const struct profile *p, struct arena *arena, struct path *out);
 /* "compute 71 %, sums 12 %, waits for samples 9 %": the kinds that are more than 1 %, the longest
  * first. */

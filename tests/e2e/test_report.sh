@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # trireme report on runs that have been, go on, or are none. What rules find is tested in
-# unit/test_report.c. Usage: test_report.sh path/to/trireme
+# unit/test_rules.c. Usage: test_report.sh path/to/trireme
 program=$(realpath "$1")
 here=$(realpath "$(dirname "$0")")
 . "$here/cases.sh"

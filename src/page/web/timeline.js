@@ -76,7 +76,7 @@ export function show({row, data}, current) {
             "strong"), " takes ",
             number((step[2] - step[1]) / 1e9, "steps.csv:seconds", duration, {}, "strong")] : "",
             step ? ". " : "", data.path ? ["The critical path of a step: ",
-                said("spans", data.path), "."] : "",
+                said("spans", data.path.replaceAll(" %", "\u2009%")), "."] : "",
             data.lost ? [" ", number(data.lost, "spans:lost", count),
                 " spans were lost while it was recorded."] : ""),
         element("div", {class: "tools"}, element("button",
@@ -96,7 +96,8 @@ export function show({row, data}, current) {
         element("div", {class: "key"}, ...categories.map((name) =>
             element("span", {}, element("span", {class: `swatch k-${name}`}),
             ({compute: "compute", sum: "sums, update", move: "moves", data: "samples",
-                save: "between steps", wait: "waiting"})[name]))),
+                save: "between steps", wait: "waiting"})[name])),
+            element("span", {}, element("span", {class: "swatch k-ink"}), "critical path")),
         element("section", {id: "details"}, details(data, state.chosen)),
         element("details", {}, element("summary", {class: "dim small"},
             "Time of each thread as a table"),
@@ -137,12 +138,13 @@ export function key(event, {state, data: {data}}) {
 }
 
 // Operators one after the other with the same scope, "layer1/0" of "layer1/0/conv1".
-function scopes(data, operators) {
+function scopes(data, operators, X) {
     const found = [];
     for (const [begin, end, , item] of operators) {
         const is = data.items[item], last = found.at(-1);
         const name = is ? is.scope.split("/").slice(0, 2).join("/") : "";
-        if (last && last.name === name) last.end = end;
+        const next = last && X(begin) - X(last.end) < 3; // else it waits in between
+        if (next && last.name === name) last.end = end;
         else found.push({name, begin, end});
     }
     return found.filter((one) => one.name);
@@ -180,7 +182,7 @@ export function drawn({data}, {state}) {
             if (kind >= 0 && categories[category] === "wait") caption(g, data.kinds[kind], x, top,
                 w, "ink", "wait");
         }
-        for (const {name: of, begin, end} of scopes(data, thread.operators)) {
+        for (const {name: of, begin, end} of scopes(data, thread.operators, X)) {
             g.fillStyle = colour("paper");
             if (X(end) - X(begin) > 3) g.fillRect(X(end), top, 1, ROW - 2);
             caption(g, of, X(begin), top, X(end) - X(begin), "onfill", "compute");
@@ -198,6 +200,7 @@ export function drawn({data}, {state}) {
                 categories[category]);
         }
     });
+    critical(g, data, threads, X);
     const at = (event) => {
         const box = canvas.getBoundingClientRect(), x = event.clientX - box.left,
             y = event.clientY - box.top;
@@ -210,6 +213,29 @@ export function drawn({data}, {state}) {
         document.getElementById("details").replaceChildren(details(data, state.chosen));
     }, (x) => from + (x - LEFT) / (width - LEFT) * (to - from));
     overview(strip, state, data, [from, to]);
+}
+
+// The critical path: a line below the thread that it is on, and from one thread to the next.
+function critical(g, data, threads, X) {
+    const rows = data.threads.map((thread) => threads.indexOf(thread));
+    const y = (thread) => TOP + rows[thread] * (2 * ROW + GAP) + 2 * ROW + 2;
+    g.strokeStyle = colour("ink");
+    g.lineWidth = 2;
+    g.beginPath();
+    let later = null;
+    for (const [thread, begin, end] of data.critical) {
+        if (rows[thread] < 0) continue;
+        const left = Math.max(X(begin), LEFT), right = X(end);
+        g.moveTo(right, y(thread));
+        g.lineTo(left, y(thread));
+        if (later && Math.abs(later.x - right) < 2) {
+            g.moveTo(right, y(thread));
+            g.lineTo(right, y(later.thread));
+        }
+        later = {thread, x: left};
+    }
+    g.stroke();
+    g.lineWidth = 1;
 }
 
 // Times count from the begin of the step that is shown.
