@@ -37,7 +37,8 @@ static bool read_run(const char *directory, struct run_read *r) {
 /* Of runs that are hardly comparable. */
 static void tell_runs(const char *directory, const char *against, struct text *out) {
     struct run_read now, before;
-    if (read_run(directory, &now) & read_run(against, &before) &&
+    const bool has_now = read_run(directory, &now), has_before = read_run(against, &before);
+    if (has_now && has_before &&
         (strcmp(now.title, before.title) || now.batch != before.batch)) {
         text_add(out, "The runs differ: ");
         text_add_escaped(out, now.title);

@@ -395,7 +395,8 @@ static json_t *json_workers(const struct figures *f) {
 static json_t *json_losses(const struct figures *f) {
     json_t *j = json_object();
     for (int i = 0; i < LOSSES; i++)
-        if (f->lost[i] > 0) json_object_set_new(j, rules_loss_name(i), json_real(f->lost[i]));
+        if (f->lost[i] > 0)
+            json_object_set_new(j, rules_loss_name((enum figures_loss)i), json_real(f->lost[i]));
     return j;
 }
 
