@@ -22,7 +22,7 @@ from chromium import Chromium
 from served import Server, train
 
 PICTURES = {  # name: (command, page, height)
-    "straggler": ("lenet5 -n 2 --lanes 8 --steps 3000 --ckpt ck --save-every 500", "summary", 900),
+    "straggler": ("lenet5 -n 2 --lanes 8 --steps 3000 --ckpt ck --save-every 500", "summary", 860),
     "lanes": ("cnn:width=64 -n 2 --lanes 64 --steps 100 --profile steps=60..80", "communication",
               760),
 }
