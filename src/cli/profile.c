@@ -3,9 +3,6 @@
  * the tables of a profile. */
 #include "cli/profile.h"
 
-#include <errno.h>
-#include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -86,8 +83,8 @@ static bool is_over_here(const char *directory) {
     if (access(path, F_OK) || run_file_read(path, &r)) return false;
     const struct run_entry *last = r.n_entries ? &r.entry[r.n_entries - 1] : NULL;
     gethostname(own, sizeof own - 1);
-    const bool here = last && !strcmp(last->host, own) &&
-                      (!isnan(last->end) || (kill((pid_t)last->pid, 0) && errno == ESRCH));
+    const bool here = last && !strcmp(last->host, own) && run_file_state(last) != RUN_GOES_ON &&
+                      run_file_state(last) != RUN_GOES_ON_OR_KILLED;
     run_file_free(&r);
     return here;
 }

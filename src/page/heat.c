@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "page/heat.h"
 
-#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "crew/spend.h"
-#include "observe/series.h"
 #include "observe/files.h"
-#include "profile/lines.h"
+#include "observe/json.h"
+#include "observe/series.h"
 
 #define CELLS 200000 /* of all workers of a host */
 
@@ -84,9 +82,8 @@ static bool fill(struct heat *h, int most) {
 /* Four digits are more than a pixel shows. */
 static json_t *rounded(double x) {
     char text[NUMBER_TEXT];
-    if (!isfinite(x)) return json_null();
     base_format(text, sizeof text, "%.4g", x);
-    return json_real(base_number(text, NULL));
+    return json_finite(base_number(text, NULL));
 }
 
 static double value_of(const struct cell *c, int what) {
@@ -136,20 +133,15 @@ static json_t *host(const char *path, const char *name, int most) {
 }
 
 json_t *heat_make(const char *directory, int columns) {
-    glob_t found = {0};
+    struct run_folders f;
     json_t *hosts = json_array();
-    run_files(directory, "workers.series", &found);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        char *path = found.gl_pathv[i], name[256] = "";
-        const char *end = strrchr(path, '/');
-        const size_t folder = (size_t)(end - path);
-        size_t begin = folder;
-        while (begin && path[begin - 1] != '/') begin--;
-        if (folder != strlen(directory))
-            base_format(name, sizeof name, "%.*s", (int)(folder - begin), path + begin);
-        json_t *one = host(path, name, columns);
+    const tri_status status = run_folders(directory, &f);
+    for (size_t i = 0; i < f.n && !status; i++) {
+        char path[4200];
+        base_format(path, sizeof path, "%s/workers.series", f.of[i].path);
+        json_t *one = host(path, f.of[i].host, columns);
         if (one) json_array_append_new(hosts, one);
     }
-    globfree(&found);
+    run_folders_free(&f);
     return json_pack("{s:o}", "hosts", hosts);
 }

@@ -13,6 +13,7 @@
 
 #include "base/host.h"
 #include "observe/files.h"
+#include "observe/json.h"
 #include "observe/run_file.h"
 #include "profile/lines.h"
 
@@ -218,10 +219,6 @@ json_t *runs_file(int run) {
     return root;
 }
 
-static void set_number(json_t *to, const char *key, double value) {
-    json_object_set_new(to, key, isfinite(value) ? json_real(value) : json_null());
-}
-
 /* Where the last line with an evaluation begins, or the last whole line, whichever is before. */
 static char *last_lines(char *data, size_t n, bool whole) {
     char *end = memrchr(data, '\n', n), *begin = end, *evaluation = NULL;
@@ -253,12 +250,14 @@ static void add_results(json_t *row, const char *path) {
             if (!lines_scan(&l, line)) continue;
             json_t *to = l.evaluation ? evaluation : results;
             for (size_t i = LINES_FIXED; i < l.n; i++)
-                if (!isnan(l.value[i])) set_number(to, l.name[i], l.value[i]);
-            set_number(row, "step", l.value[LINES_STEP]);
-            set_number(row, "seconds", l.value[LINES_SECONDS]);
-            if (!l.evaluation) set_number(row, "lr", l.value[LINES_LR]);
+                if (!isnan(l.value[i]))
+                    json_object_set_new(to, l.name[i], json_finite(l.value[i]));
+            json_object_set_new(row, "step", json_finite(l.value[LINES_STEP]));
+            json_object_set_new(row, "seconds", json_finite(l.value[LINES_SECONDS]));
+            if (!l.evaluation) json_object_set_new(row, "lr", json_finite(l.value[LINES_LR]));
         }
-        set_number(row, "written", (double)is.st_mtim.tv_sec + 1e-9 * (double)is.st_mtim.tv_nsec);
+        const double written = (double)is.st_mtim.tv_sec + 1e-9 * (double)is.st_mtim.tv_nsec;
+        json_object_set_new(row, "written", json_finite(written));
     }
     json_object_set_new(row, "results", results);
     json_object_set_new(row, "evaluation", evaluation);
@@ -285,9 +284,9 @@ static void add_file(json_t *row, const struct run_read *r, struct run *run) {
     double took = 0;
     for (size_t i = 0; i < r->n_entries; i++)
         if (r->entry[i].end > r->entry[i].begin) took += r->entry[i].end - r->entry[i].begin;
-    set_number(row, "began", first->begin);
-    set_number(row, "entered", last->begin);
-    set_number(row, "took", took); /* of what has ended */
+    json_object_set_new(row, "began", json_finite(first->begin));
+    json_object_set_new(row, "entered", json_finite(last->begin));
+    json_object_set_new(row, "took", json_finite(took)); /* of what has ended */
     const enum run_state state = run_file_state(last);
     run->pid = state == RUN_GOES_ON ? last->pid : 0;
     run->process_start = last->process_start;

@@ -7,8 +7,8 @@
 
 #include "profile/study.h"
 
-#define STEPS 2000   /* at most, of which begin and end are told */
-#define MATRIX 64    /* workers, of which is told who waits for whom */
+#define STEPS 2000   /* that are listed with their times, at most */
+#define MATRIX 64    /* workers in the matrix of waits, at most */
 
 /* As the page colours them. */
 enum category { COMPUTE, SUM, MOVE, DATA, SAVE, WAIT, CATEGORIES };
@@ -218,7 +218,8 @@ static void add_items(const struct profile *p, const unsigned char *used, struct
                 add_text(out, texts[k][1]);
             }
             text_add(out, ",\"stage\":%lld,\"leg\":%lld,\"seat\":%lld,\"backward\":%s,"
-                     "\"flops\":%.6g,\"bytes\":%.6g,\"calls\":%lld,\"ns\":%lld,\"waited\":%lld,\"ideal\":%.6g}",
+                     "\"flops\":%.6g,\"bytes\":%.6g,\"calls\":%lld,\"ns\":%lld,"
+                     "\"waited\":%lld,\"ideal\":%.6g}",
                      (long long)item->stage, (long long)item->leg, (long long)item->seat,
                      item->backward ? "true" : "false", item->flops, item->bytes,
                      (long long)of->calls, (long long)of->ns, (long long)of->waited,
