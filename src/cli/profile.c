@@ -139,7 +139,7 @@ tri_status profile_make_tables(const char *directory, const char *name, struct t
                  (long long)p.first);
         if (p.last > p.first) text_add(out, " to %lld", (long long)p.last);
         text_add(out, ", %zu span(s) of %d thread(s); trace.json, ops.csv, steps.csv, comm.csv, "
-                 "memory.csv, report.txt\n", p.spans, p.n_threads);
+                 "buckets.csv, memory.csv, report.txt\n", p.spans, p.n_threads);
         add_missing(out, p.lost, "spans that were lost");
         add_missing(out, p.cut, "files that end early");
         add_missing(out, p.damaged, "damaged parts");

@@ -275,7 +275,7 @@ static void waits(const struct http_request *r, struct http_answer *a) {
 
 /* A table of the profile, as `trireme profile` has written it. */
 static void table(const struct http_request *r, struct http_answer *a) {
-    static const char *const names[] = {"ops", "comm", "steps", "memory"};
+    static const char *const names[] = {"ops", "comm", "buckets", "steps", "memory"};
     const char *name = http_value(r, "name");
     size_t k = 0, bytes;
     char path[4200], *data;

@@ -110,6 +110,8 @@ struct figures_interval {
 };
 /* The time that is in any of them. Sorts them. */
 double figures_union(struct figures_interval *all, size_t n);
+/* Seconds of a step in which a host sends, and how many bytes; 0: it does not. */
+double figures_sends(const struct profile *p, int host, double *bytes);
 /* The share of a group of kinds. */
 double figures_group(const double spent[SPENTS], enum spent_group group);
 

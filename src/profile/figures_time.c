@@ -133,6 +133,24 @@ double figures_union(struct figures_interval *all, size_t n) {
     return sum;
 }
 
+double figures_sends(const struct profile *p, int host, double *bytes) {
+    const double steps = p->host[host].n_steps;
+    struct figures_interval *all = malloc((p->spans + 1) * sizeof *all);
+    size_t n = 0;
+    *bytes = 0;
+    for (int i = 0; i < p->n_threads && all; i++)
+        for (size_t k = 0; p->thread[i].host == host && k < p->thread[i].n; k++) {
+            const struct span *s = &p->thread[i].span[k];
+            const struct profile_item *item = profile_item_of(p, &p->thread[i], s);
+            if (s->kind != SPAN_TRANSFER || !s->part) continue;
+            all[n++] = (struct figures_interval){1e-9 * (double)s->begin, 1e-9 * (double)s->end};
+            *bytes += item && steps ? item->bytes / steps : 0;
+        }
+    const double takes = n && steps > 0 ? figures_union(all, n) / steps : 0;
+    free(all);
+    return takes;
+}
+
 static size_t add_faults(const struct figures *f, bool stalls, struct figures_interval *to) {
     size_t n = 0;
     for (size_t h = 0; h < f->n_hosts; h++) {

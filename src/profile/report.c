@@ -392,6 +392,20 @@ static json_t *json_workers(const struct figures *f) {
 }
 
 /* Seconds that were not useful, by cause. */
+/* Of each host of a profile, what it sends in a step, and for how long. */
+static json_t *json_links(const struct figures *f) {
+    const struct profile *p = f->profile;
+    json_t *list = json_array();
+    for (int h = 0; p && p->n_hosts > 1 && h < p->n_hosts; h++) {
+        double bytes;
+        const double seconds = figures_sends(p, h, &bytes);
+        json_array_append_new(list, json_pack("{s:s,s:f,s:f,s:o}", "host", p->host[h].name, "bytes",
+                                              bytes, "seconds", seconds, "share",
+                                              json_finite(seconds / p->study->step)));
+    }
+    return list;
+}
+
 static json_t *json_losses(const struct figures *f) {
     json_t *j = json_object();
     for (int i = 0; i < LOSSES; i++)
@@ -407,14 +421,13 @@ void report_json(const struct report *r, struct text *out) {
     report_sentence(r, &sentence);
     for (size_t i = 0; i < r->n; i++) json_array_append_new(findings, json_finding(r, i));
     json_t *all = json_pack(
-        "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
+        "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
         json_text(sentence.data), "communication", f->n > 1 ? communication_of(f) : 0,
         "title", f->run->title, "last", (json_int_t)f->last, "step", json_finite(f->step),
         "seconds", json_finite(f->wall), "goodput",
         json_finite(f->wall > 0 ? f->useful / f->wall : NAN), "shares", json_shares(f->spent),
-        "lost", json_losses(f), "workers", json_workers(f), "findings", findings, "silent",
-        json_names(r, true),
-        "without_profile", json_names(r, false));
+        "lost", json_losses(f), "workers", json_workers(f), "links", json_links(f), "findings",
+        findings, "silent", json_names(r, true), "without_profile", json_names(r, false));
     char *said = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     if (said) text_add(out, "%s\n", said);
     out->failed |= !said;

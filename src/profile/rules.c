@@ -307,38 +307,13 @@ static bool not_finite(const struct figures *f, struct finding *found) {
 
 /* ---- hosts ---- */
 
-/* Adds when a host sends. Returns the bytes. */
-static double add_sent(const struct profile *p, int host, struct figures_interval *to, size_t *n) {
-    double bytes = 0;
-    for (int i = 0; i < p->n_threads; i++)
-        for (size_t k = 0; p->thread[i].host == host && k < p->thread[i].n; k++) {
-            const struct span *s = &p->thread[i].span[k];
-            const struct profile_item *item = profile_item_of(p, &p->thread[i], s);
-            if (s->kind != SPAN_TRANSFER || !s->part) continue;
-            to[(*n)++] = (struct figures_interval){1e-9 * (double)s->begin, 1e-9 * (double)s->end};
-            bytes += item ? item->bytes : 0;
-        }
-    return bytes;
-}
-
-/* Seconds of a step in which the busiest host sends, and its bytes; 0: not known. */
-static double sending(const struct figures *f, double *bytes) {
-    const struct profile *p = f->profile;
-    struct figures_interval *all = p ? malloc((p->spans + 1) * sizeof *all) : NULL;
-    double most = 0;
-    for (int h = 0; all && h < p->n_hosts; h++) {
-        size_t n = 0;
-        const double sent = add_sent(p, h, all, &n), steps = p->host[h].n_steps,
-                     takes = steps > 0 ? figures_union(all, n) / steps : 0;
-        if (takes > most) most = takes, *bytes = sent / steps;
-    }
-    free(all);
-    return most;
-}
-
 static bool hosts_link(const struct figures *f, struct finding *found) {
-    double bytes = 0;
-    const double waits = f->spent[SPENT_WAIT_HOSTS], sends = sending(f, &bytes);
+    double sends = 0, bytes = 0, sent;
+    for (int h = 0; f->profile && h < f->profile->n_hosts; h++) {
+        const double takes = figures_sends(f->profile, h, &sent);
+        if (takes > sends) sends = takes, bytes = sent;
+    }
+    const double waits = f->spent[SPENT_WAIT_HOSTS];
     const bool busy = f->step > 0 && sends > thresholds.link * f->step;
     if (f->run->n_hosts < 2 || (!busy && waits <= thresholds.link_waits)) return false;
     if (busy)

@@ -388,6 +388,10 @@ static tri_status moves(struct sql_table *t, void *user) {
     return walk_profiles(t, user, "profile/*/comm.csv");
 }
 
+static tri_status buckets(struct sql_table *t, void *user) {
+    return walk_profiles(t, user, "profile/*/buckets.csv");
+}
+
 /* ---- all ---- */
 
 static const struct {
@@ -395,7 +399,7 @@ static const struct {
     tri_status (*walk)(struct sql_table *t, void *user);
 } tables[] = {{"runs", runs},     {"metrics", metrics},     {"evaluations", evaluations},
               {"workers", workers}, {"events", events},       {"operators", operators},
-              {"moves", moves}};
+              {"moves", moves},   {"buckets", buckets}};
 
 static tri_status check(const char *directory) {
     struct run_folders f;

@@ -11,7 +11,7 @@ struct sql_runs {
     int n;
     struct lines lines;
     int64_t damaged; /* lines of metrics.jsonl that are left out */
-    struct sql_table tables[8];
+    struct sql_table tables[9];
 };
 
 /* Fills in what sql_open wants of the tables. A directory without files of a run fails. */

@@ -338,7 +338,7 @@ tri_status tables_write(const struct profile *p, const char *folder) {
         const char *name;
         tri_status (*write)(const struct profile *p, const struct tables_item *of, struct out *o);
     } tables[] = {{"ops.csv", write_ops}, {"steps.csv", write_steps}, {"comm.csv", comm_write},
-                  {"memory.csv", write_memory}};
+                  {"buckets.csv", buckets_write}, {"memory.csv", write_memory}};
     struct out *o = malloc(sizeof *o);
     tri_status status = o ? TRI_OK : base_no_memory("the tables of the profile");
     for (size_t i = 0; i < COUNT(tables) && !status; i++) {

@@ -13,6 +13,10 @@
  *                 seconds, those in which no thread of the worker, or for a transfer of the host,
  *                 computed. waited: of the waits for this item, of all threads; most: the worker
  *                 that waited longest
+ *     buckets.csv buckets of gradients, means over the steps, seconds from the step's opening.
+ *                 first: its first sum or transfer begins; ready: the last one that sends it
+ *                 begins, or if nothing is sent its last sum; crossed: all have ended. sums, sends:
+ *                 what these take
  *     memory.csv  at each operator of a worker's first thread in its first step, planned bytes: of
  *                 its arena, live, and of the rest of the run's memory; measured: what the worker
  *                 had taken by then, at most, with all that is shared */
@@ -47,7 +51,8 @@ enum tables_comm tables_comm_of(const struct profile_item *item);
  * whichever is longer; 0: not known. */
 double tables_ideal(const struct profile_host *h, const struct profile_item *item);
 
-/* comm.csv */
+/* comm.csv, buckets.csv */
 tri_status comm_write(const struct profile *p, const struct tables_item *items, struct out *o);
+tri_status buckets_write(const struct profile *p, const struct tables_item *items, struct out *o);
 
 #endif

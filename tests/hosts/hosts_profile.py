@@ -16,7 +16,8 @@ import hosts
 from hosts import PROGRAM, Run, names, need
 
 AHEAD = 1000
-DERIVED = {"trace.json", "ops.csv", "steps.csv", "comm.csv", "memory.csv", "report.txt"}
+DERIVED = {"trace.json", "ops.csv", "steps.csv", "comm.csv", "buckets.csv", "memory.csv",
+           "report.txt"}
 STEP, TRANSFER = 66, 69  # enum span_kind, src/crew/spans.h
 # Of a packet, without payload: Ethernet 14, IPv4 20, TCP with time stamps 32. A packet is what the
 # kernel hands to the interface, mostly larger than what a wire takes.

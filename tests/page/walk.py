@@ -115,6 +115,11 @@ def at(value, path):
     return value
 
 
+def table(run, name):
+    with open(sorted(glob.glob(f"{run}/profile/*"))[-1] + "/" + name) as f:
+        return list(csv.DictReader(f))
+
+
 def expected(source, run):
     """What the run's files say, or None if the source is a sum or a count of these."""
     file, _, field = source.partition(":")
@@ -133,10 +138,15 @@ def expected(source, run):
     if file == "metrics.jsonl" and field in ("step", "loss", "top1"):
         rows = [json.loads(line) for line in open(f"{run}/metrics.jsonl")]
         return [row[field] for row in rows if field in row][-1]
+    if file in ("comm.csv", "buckets.csv") and ":" in field:
+        which, field = field.rsplit(":", 1)
+        names = ("kind", "name", "host", "bucket") if file == "comm.csv" else ("host", "bucket")
+        rows = [row for row in table(run, file) if "/".join(row[k] for k in names) == which]
+        values = [float(row[field]) for row in rows if row[field] != ""]
+        return values[0] if len(values) == 1 else None
     if file == "ops.csv":
         which, field = field.rsplit(":", 1)
-        folder = sorted(glob.glob(f"{run}/profile/*"))[-1]
-        for row in csv.DictReader(open(f"{folder}/ops.csv")):
+        for row in table(run, file):
             names = [row[k] for k in ("level", "operator", "name", "phase", "seat")]
             if which in ("/".join(names), row["operator"]) and row["level"] == (
                     which.split("/")[0] if "/" in which else "kind"):

@@ -393,6 +393,8 @@ static void tables(void **state) {
                 "move,all_gather,gather,,,rows are split,,,,3,120,0.000000140,8.57143e+08,"
                 "0.000000090,0.000000020,1\n"
                 "sum,add,sums,,,,,,3,2,160,0.000000013,1.23077e+10,0.000000013,0.000000125,0\n");
+    check_table("buckets.csv", "bucket,host,bytes,steps,first,ready,crossed,sums,sends\n"
+                "3,,0,1,0.000000165,0.000000175,0.000000178,0.000000013,0.000000000\n");
     check_table("memory.csv",
                 "step,host,worker,seconds,lane,live,parameters,optimizer,slots,carried,data,"
                 "measured,name,scope\n"

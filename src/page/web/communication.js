@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communication: why do workers wait?
+import {crossings, drawBuckets} from "/buckets.js";
 import {get, table} from "/data.js";
 import {bytes, colour, count, duration, element, from, number, pen, share, write} from "/draw.js";
 import {groups} from "/kinds.js";
 import {without} from "/profile.js";
 
 export async function load({run}) {
-    const [{row}, report, moves, waits] = await Promise.all([
-        get("run", {run}), get("report", {run}), table("comm", run), get("waits", {run})]);
-    return {row, report, moves, waits};
+    const [{row}, report, moves, waits, buckets] = await Promise.all([
+        get("run", {run}), get("report", {run}), table("comm", run), get("waits", {run}),
+        table("buckets", run)]);
+    return {row, report, moves, waits, buckets};
 }
 
 function lead(report) {
@@ -83,20 +85,49 @@ function transfers(moves) {
             })))));
 }
 
-export function show({row, report, moves, waits}, current) {
+// The matrix as a table.
+const whom = ({seconds}) => element("details", {},
+    element("summary", {class: "dim small"}, "These times as a table"),
+    element("div", {class: "wide"}, element("table", {"aria-label": "who waits for whom"},
+        element("thead", {}, element("tr", {}, element("td"), ...seconds.map((_, i) =>
+            element("th", {scope: "col", class: "right"}, `w${i}`)))),
+        element("tbody", {}, ...seconds.map((row, i) => element("tr", {},
+            element("th", {scope: "row"}, `w${i}`), ...row.map((value, k) =>
+                number(value, `spans:waits.${i}.${k}`, duration, {class: "right"}, "td"))))))));
+
+// What a host sends, against the time of a step.
+const links = ({links: all, step}) => all.length ? element("section", {},
+    element("h2", {}, "Between hosts"),
+    element("table", {"aria-label": "what hosts send in a step"},
+        element("thead", {}, element("tr", {}, element("th", {scope: "col"}, "host"),
+            ...["sends in a step", "takes", "of the step", "rate"].map((name) =>
+                element("th", {scope: "col", class: "right"}, name)))),
+        element("tbody", {}, ...all.map((one, i) => {
+            const cell = (value, field, text) => number(value, `report:links.${i}.${field}`, text,
+                {class: "right"}, "td");
+            return element("tr", {}, element("td", {}, from("report:links", one.host)),
+                cell(one.bytes, "bytes", bytes), cell(one.seconds, "seconds", duration),
+                cell(one.share, "share", share),
+                cell(one.seconds > 0 ? one.bytes / one.seconds : null, "bytes/seconds",
+                    (rate) => `${bytes(rate)}/s`));
+        })))) : null;
+
+export function show({row, report, moves, waits, buckets}, current) {
     current.shown = {row};
     const matrix = waits && waits.workers > 1;
     return [lead(report),
         element("section", {class: "two"}, causes(report), matrix ? element("div", {},
             element("h2", {}, "Who waits for whom"),
             element("p", {class: "dim small"}, "Time of a step that the row waits for the column"),
-            element("canvas", {id: "whom", role: "img", "aria-label": "who waits for whom"}))
-                : element("div", {})),
-        moves ? transfers(moves) : without(row)];
+            element("figure", {}, element("canvas", {id: "whom", role: "img",
+                "aria-label": "who waits for whom"}), whom(waits))) : element("div", {})),
+        ...(moves ? [links(report), crossings(buckets), transfers(moves)] : [without(row)])]
+        .filter(Boolean);
 }
 
-export function drawn({waits}) {
+export function drawn({waits, buckets, report}) {
     const canvas = document.getElementById("whom");
+    drawBuckets(document.getElementById("buckets"), buckets, report.step ?? 0);
     if (!canvas) return;
     const n = waits.workers, rows = Math.min(36, Math.max(14, 260 / n)), left = 34, top = 20;
     const {g, width} = pen(canvas, top + n * rows), cell = (width - left) / n;
