@@ -9,6 +9,7 @@
 
 #define STEPS 2000   /* that are listed with their times, at most */
 #define MATRIX 64    /* workers in the matrix of waits, at most */
+#define ARROW 4      /* pixels of a wait whose end is shown, at least */
 
 /* As the page colours them. */
 enum category { COMPUTE, SUM, MOVE, DATA, SAVE, WAIT, CATEGORIES };
@@ -250,6 +251,25 @@ static void add_path(const struct profile *p, const struct fold *f, struct text 
     }
 }
 
+/* What ended waits that are wide enough to be seen. */
+static void add_arrows(const struct profile *p, const struct fold *f, struct text *out) {
+    const char *between = "";
+    for (int i = 0; i < p->n_threads; i++) {
+        const struct profile_thread *t = &p->thread[i];
+        for (size_t k = profile_until(t, f->from); k < t->n && t->span[k].begin < f->to; k++) {
+            const struct span *wait = &t->span[k], *last;
+            if (!profile_is_wait(wait) || (double)(wait->end - wait->begin) < ARROW * f->pixel)
+                continue;
+            const int from = profile_ended_by(p, i, wait, &last);
+            if (from < 0) continue;
+            text_add(out, "%s[%d,%lld,%d,%lld,%lld]", between, from,
+                     (long long)(last->end - f->zero), i, (long long)(wait->begin - f->zero),
+                     (long long)(wait->end - f->zero));
+            between = ",";
+        }
+    }
+}
+
 void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, struct text *out) {
     static const char *const whats[] = {"computes", "reads samples", "writes checkpoints",
                                         "sends and receives"};
@@ -271,6 +291,8 @@ void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, s
     add_steps(p, out);
     text_add(out, "],\"critical\":[");
     add_path(p, &fold, out);
+    text_add(out, "],\"arrows\":[");
+    add_arrows(p, &fold, out);
     text_add(out, "],\"threads\":[");
     for (int i = 0; i < p->n_threads && used; i++) {
         const struct profile_thread *t = &p->thread[i];

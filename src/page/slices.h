@@ -16,6 +16,8 @@ void slices_free(void);
  *     {"name":"10","begin":0,"end":N,"lost":0,"path":"compute 71 %, ...",
  *      "step":seconds,"steps":[[step,begin,end]],"kinds":["unexplained",...],
  *      "critical":[[number in threads,begin,end]],
+ *      "arrows":[[number of the thread that ends a wait,when,number of the one that waits,begin,
+ *                 end]],
  *      "threads":[{"host":"","worker":0,"thread":0,"what":"computes",
  *                  "times":[[begin,end,category,kind,whom,step,lane]],
  *                  "operators":[[begin,end,category,item,step,lane]]}],

@@ -144,7 +144,7 @@ double figures_sends(const struct profile *p, int host, double *bytes) {
             const struct profile_item *item = profile_item_of(p, &p->thread[i], s);
             if (s->kind != SPAN_TRANSFER || !s->part) continue;
             all[n++] = (struct figures_interval){1e-9 * (double)s->begin, 1e-9 * (double)s->end};
-            *bytes += item && steps ? item->bytes / steps : 0;
+            *bytes += item && steps > 0 ? item->bytes / steps : 0;
         }
     const double takes = n && steps > 0 ? figures_union(all, n) / steps : 0;
     free(all);

@@ -311,6 +311,17 @@ const struct span *profile_last(const struct profile_thread *t, int64_t begin, i
     return NULL;
 }
 
+int profile_ended_by(const struct profile *p, int i, const struct span *wait,
+                     const struct span **last) {
+    const struct profile_thread *to = &p->thread[i];
+    const int threads = p->host[to->host].threads;
+    if (wait->whom == SPAN_NOBODY || !threads) return -1;
+    const struct profile_thread *from =
+        profile_thread_at(p, to->host, wait->whom / threads, wait->whom % threads);
+    *last = from && from != to ? profile_last(from, wait->begin, wait->end) : NULL;
+    return *last ? (int)(from - p->thread) : -1;
+}
+
 bool profile_is_wait(const struct span *s) {
     return s->kind < SPENTS && spent_rows[s->kind].group == SPENT_WAITS;
 }

@@ -116,5 +116,9 @@ bool profile_is_wait(const struct span *s);
 size_t profile_until(const struct profile_thread *t, int64_t end);
 /* What ended last on a thread until then, but for waits; null: nothing since `begin`. */
 const struct span *profile_last(const struct profile_thread *t, int64_t begin, int64_t end);
+/* The thread that a wait of thread i says has ended it, and what ended there last until then; -1:
+ * not known. */
+int profile_ended_by(const struct profile *p, int i, const struct span *wait,
+                     const struct span **last);
 
 #endif

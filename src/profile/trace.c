@@ -197,15 +197,9 @@ static int64_t just_before_end(const struct span *s) {
 }
 
 static void draw_arrow(struct trace *t, int i, const struct span *wait) {
-    const struct profile_thread *to = &t->p->thread[i];
-    const int threads = t->p->host[to->host].threads;
-    if (wait->whom == SPAN_NOBODY || !threads) return;
-    const struct profile_thread *from =
-        profile_thread_at(t->p, to->host, wait->whom / threads, wait->whom % threads);
-    const struct span *s =
-        from && from != to ? profile_last(from, wait->begin, wait->end) : NULL;
-    if (!s) return;
-    const int k = (int)(from - t->p->thread);
+    const struct span *s;
+    const int k = profile_ended_by(t->p, i, wait, &s);
+    if (k < 0) return;
     draw_end(t, "s", t->pid[k], t->tid[k], just_before_end(s), "ends", ++t->arrows);
     draw_end(t, "f", t->pid[i], t->tid[i], just_before_end(wait), "ends", t->arrows);
 }

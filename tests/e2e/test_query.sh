@@ -173,7 +173,7 @@ kept() { # select, answer; by Python's own SQLite
     python3 -c 'import sqlite3, sys
 print(sqlite3.connect("own.db").execute(sys.argv[1]).fetchone())' "$1" | grep -qxF "$2"
 }
-check 'all tables' kept 'select count(*) from sqlite_master' '(7,)'
+check 'all tables' kept 'select count(*) from sqlite_master' '(8,)'
 check 'all rows' kept 'select count(*), max(step) from metrics' '(24, 20)'
 check 'saved again' "$program" query b --save own.db
 check 'it is replaced' kept 'select count(*), max(step) from metrics' '(4, 12)'

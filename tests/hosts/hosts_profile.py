@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import time
 
 import bed
@@ -113,6 +114,24 @@ def check_bytes(on, before):
     return "; ".join(said)
 
 
+def check_buckets(on, steps):
+    """Each host's buckets are ready before they have crossed, and what `report` says is sent is
+    half of what comm.csv says is sent and received."""
+    rows = table(on, "buckets.csv")
+    for host in ("h0", "h1"):
+        of = [{k: float(v) for k, v in row.items() if k != "host"} for row in rows
+              if row["host"] == host]
+        need(of and all(0 <= b["first"] <= b["ready"] < b["crossed"] and b["sends"] > 0 and
+                        b["steps"] == steps for b in of), f"{host}: {of}")
+    said = subprocess.run([PROGRAM, "report", f"{on.path}/run", "--json"], capture_output=True,
+                          text=True, check=True).stdout
+    links = json.loads(said)["links"]
+    told = sum(int(r["bytes"]) for r in table(on, "comm.csv") if r["kind"] == "transfer")
+    need([link["host"] for link in links] == ["h0", "h1"] and
+         abs(2 * steps * sum(link["bytes"] for link in links) - told) <= 1e-5 * told and
+         all(0 < link["share"] < 1 for link in links), f"{links}, {told} bytes")
+
+
 def case_whole():
     """All steps are profiled, so all that the hosts send belongs to the profile. The gradients are
     large: what else they say to each other counts for little."""
@@ -125,6 +144,7 @@ def case_whole():
         sent, halves, arrows = check_arrows(on)
         need(not halves and sent[0] == sent[1] and sent[0] % steps == 0 < sent[0],
              f"{sent} transfers in {steps} steps, and {halves} halves")
+        check_buckets(on, steps)
         print(f"# {arrows}; {check_bytes(on, before)}", flush=True)
 
 

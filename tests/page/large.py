@@ -6,6 +6,7 @@ import collections
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -75,9 +76,21 @@ def exact(spans):
     return categories
 
 
+def frames(browser):
+    """Seconds of script, per frame, while the timeline is zoomed and panned."""
+    browser.ask("Performance.enable")
+    all_at = []
+    for i in range(301):
+        metrics = browser.ask("Performance.getMetrics")["metrics"]
+        all_at.append(next(one["value"] for one in metrics if one["name"] == "ScriptDuration"))
+        browser.run(f"""dispatchEvent(new KeyboardEvent("keydown", {{key: "{"wdadsaad"[i % 8]}"}}));
+            new Promise(requestAnimationFrame)""")
+    return [end - begin for begin, end in zip(all_at, all_at[1:])]
+
+
 def spans():
     """A profile of 2 million opens in 3 s. What is drawn depends on pixels, not on spans."""
-    drawn = {}
+    drawn, scripts = {}, {}
     for n in (10_000, 100_000, 2_000_000):
         folder = f"spans{n}"
         make.write(f"{folder}/run", n)
@@ -97,18 +110,19 @@ def spans():
             try:
                 browser.open("timeline/0")
                 browser.run("document.querySelector('[data-focus=\"all\"]').click()")
-                browser.wait("document.getElementById('tracks')")
-                time.sleep(1)
+                browser.wait("document.getElementById('page').ariaBusy === 'false'")
                 browser.run(COUNT)
                 browser.run("dispatchEvent(new Event('resize'))")
                 drawn[n] = browser.run("window.calls")
                 rows = 2 * 4 + 4
                 need(drawn[n] <= 4 * 1440 * rows, f"{drawn[n]} calls for {n} spans")
+                scripts[n] = round(statistics.median(frames(browser)), 5)
+                need(scripts[n] <= 0.008, f"{n} spans: {scripts[n]} s")
                 heap = browser.ask("Runtime.getHeapUsage")["usedSize"]
                 need(heap < 200e6, f"a heap of {heap} bytes")
             finally:
                 browser.close()
-    print(f"# calls on the canvas: {drawn}", flush=True)
+    print(f"# calls on the canvas: {drawn}; seconds of a frame's script: {scripts}", flush=True)
     need(drawn[2_000_000] < 1.1 * drawn[100_000], f"{drawn}")
 
 

@@ -147,6 +147,7 @@ async function load() {
         return;
     }
     loading = true;
+    $("page").ariaBusy = "true";
     do {
         again = false;
         const asked = current;
@@ -164,6 +165,7 @@ async function load() {
         }
     } while (again);
     loading = false;
+    $("page").ariaBusy = "false";
 }
 
 export const reload = load;

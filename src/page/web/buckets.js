@@ -14,8 +14,8 @@ export function crossings(buckets) {
         element("p", {class: "dim small"}, "From the opening of a step, mean of those profiled: " +
             "when the first lane brings a bucket (line), when all have (bar), and when it is " +
             "summed and has crossed. The last one is bucket ",
-            from("buckets.csv:bucket", last.bucket, last.host ? ` of ${last.host}` : ""), ", after ",
-            cell(last, "crossed", duration, "span"), "."),
+            from("buckets.csv:bucket", last.bucket, last.host ? ` of ${last.host}` : ""),
+            ", after ", cell(last, "crossed", duration, "span"), "."),
         element("figure", {}, element("canvas", {id: "buckets", role: "img",
             "aria-label": "when each bucket is ready and has crossed"}),
         element("details", {}, element("summary", {class: "dim small"}, "These times as a table"),

@@ -44,6 +44,8 @@ function details(data, slice) {
     if (slice.step) rows.push(["step", count(slice.step)]);
     if (slice.lane >= 0) rows.push(["lane", slice.lane]);
     if (slice.whom >= 0) rows.push(["waits for", `thread ${slice.whom}`]);
+    for (const [, , thread, begin, end] of slice.waited)
+        rows.push([`${name(data.threads[thread])} waited`, duration((end - begin) / 1e9)]);
     if (item) {
         rows.push(["of", item.in], ["gives", item.out],
             ["phase", item.phase + (item.backward ? ", backward" : "")]);
@@ -55,7 +57,7 @@ function details(data, slice) {
         if (item.ideal > 0) rows.push(["of the roofline",
             share(item.ideal / (slice.end - slice.begin))]);
         if (item.calls > 0) rows.push(["its mean", duration(item.ns / item.calls / 1e9)]);
-        rows.push(["others waited for it", duration(item.waited / 1e9)]);
+        rows.push(["others waited for all of these", duration(item.waited / 1e9)]);
         if (item.move) rows.push(["why", item.move]);
     }
     const title = item ? `${item.operator} ${item.name}` : slice.kind >= 0 ? data.kinds[slice.kind]
@@ -117,6 +119,7 @@ function zoom(state, data, [from, to]) {
     const most = data.end - data.begin, size = Math.min(Math.max(to - from, 1000), most);
     const begin = Math.max(data.begin, Math.min(from, data.end - size));
     state.range = [begin, begin + size];
+    drawn({data}, {state});
     reload();
 }
 
@@ -174,20 +177,31 @@ export function drawn({data}, {state}) {
         write(g, name(thread), 0, top + ROW / 2, "ink2");
         if (thread.what !== "computes" && width > 700) write(g, thread.what.split(" ")[0], 0,
             top + ROW * 1.5, "ink3");
-        for (const [begin, end, category, kind, whom, step, lane] of thread.times) {
+    });
+    g.save();
+    g.beginPath();
+    g.rect(LEFT, 0, width - LEFT, TOP + threads.length * (2 * ROW + GAP));
+    g.clip();
+    // A range that is new is drawn with what was asked for another one, until the answer comes.
+    const seen = (slices) => slices.filter(([begin, end]) => end > from && begin < to);
+    threads.forEach((thread, i) => {
+        const top = TOP + i * (2 * ROW + GAP);
+        for (const [begin, end, category, kind, whom, step, lane] of seen(thread.times)) {
             const x = X(begin), w = Math.max(1, X(end) - x);
             g.fillStyle = fills[category];
             g.fillRect(x, top, w, ROW - 2);
-            boxes.push({x, y: top, w, h: ROW, begin, end, kind, whom, step, lane, item: -1});
+            boxes.push({x, y: top, w, h: ROW, begin, end, kind, whom, step, lane, item: -1,
+                thread: data.threads.indexOf(thread)});
             if (kind >= 0 && categories[category] === "wait") caption(g, data.kinds[kind], x, top,
                 w, "ink", "wait");
         }
-        for (const {name: of, begin, end} of scopes(data, thread.operators, X)) {
+        const operators = seen(thread.operators);
+        for (const {name: of, begin, end} of scopes(data, operators, X)) {
             g.fillStyle = colour("paper");
             if (X(end) - X(begin) > 3) g.fillRect(X(end), top, 1, ROW - 2);
             caption(g, of, X(begin), top, X(end) - X(begin), "onfill", "compute");
         }
-        for (const [begin, end, category, item, step, lane] of thread.operators) {
+        for (const [begin, end, category, item, step, lane] of operators) {
             const x = X(begin), w = Math.max(1, X(end) - x), is = data.items[item];
             const wanted = !state.find || (is && `${is.operator} ${is.name}`.includes(state.find));
             g.globalAlpha = wanted ? 1 : 0.2;
@@ -195,12 +209,14 @@ export function drawn({data}, {state}) {
             g.fillRect(x, top + ROW, w > 2 ? w - 0.5 : w, ROW - 2);
             g.globalAlpha = 1;
             boxes.push({x, y: top + ROW, w, h: ROW, begin, end, kind: -1, whom: -1, step, lane,
-                item});
+                item, thread: data.threads.indexOf(thread)});
             if (is && wanted) caption(g, is.operator, x, top + ROW, w, "onfill",
                 categories[category]);
         }
     });
+    arrows(g, data, threads, X);
     critical(g, data, threads, X);
+    g.restore();
     const at = (event) => {
         const box = canvas.getBoundingClientRect(), x = event.clientX - box.left,
             y = event.clientY - box.top;
@@ -209,10 +225,33 @@ export function drawn({data}, {state}) {
     };
     pointer(canvas, state, data, (event) => {
         const found = at(event);
-        state.chosen = found ? {...found, is: data.items[found.item] ?? null} : null;
+        state.chosen = found ? {...found, is: data.items[found.item] ?? null,
+            waited: data.arrows.filter(([thread, at]) => thread === found.thread &&
+                at > found.begin && at <= found.end)} : null;
         document.getElementById("details").replaceChildren(details(data, state.chosen));
     }, (x) => from + (x - LEFT) / (width - LEFT) * (to - from));
     overview(strip, state, data, [from, to]);
+}
+
+// From what ended a wait to its end.
+function arrows(g, data, threads, X) {
+    const rows = data.threads.map((thread) => threads.indexOf(thread));
+    const middle = (thread) => TOP + rows[thread] * (2 * ROW + GAP) + ROW / 2;
+    g.strokeStyle = g.fillStyle = colour("ink2");
+    for (const [thread, time, waiting, , end] of data.arrows) {
+        if (rows[thread] < 0 || rows[waiting] < 0) continue;
+        const down = rows[waiting] > rows[thread] ? 1 : -1, x = X(end), y = middle(waiting) -
+            down * ROW / 2;
+        g.beginPath();
+        g.moveTo(X(time), middle(thread) + down * ROW / 2);
+        g.lineTo(x, y - 4 * down);
+        g.stroke();
+        g.beginPath();
+        g.moveTo(x, y);
+        g.lineTo(x - 3, y - 5 * down);
+        g.lineTo(x + 3, y - 5 * down);
+        g.fill();
+    }
 }
 
 // The critical path: a line below the thread that it is on, and from one thread to the next.
@@ -253,13 +292,17 @@ function caption(g, text, x, y, w, ink, ground) {
 function pointer(canvas, state, data, choose, time) {
     canvas.onpointerdown = (event) => {
         const begin = event.clientX, [from, to] = state.range ?? [data.begin, data.end];
+        let dragged = false;
         canvas.setPointerCapture(event.pointerId);
-        canvas.onpointerup = (end) => {
-            canvas.onpointerup = null;
-            const moved = begin - end.clientX;
-            if (Math.abs(moved) < 4) return choose(end);
+        canvas.onpointermove = (move) => {
+            const moved = begin - move.clientX;
+            dragged ||= Math.abs(moved) >= 4;
             const by = moved / (canvas.clientWidth - LEFT) * (to - from);
-            zoom(state, data, [from + by, to + by]);
+            if (dragged) zoom(state, data, [from + by, to + by]);
+        };
+        canvas.onpointerup = (end) => {
+            canvas.onpointerup = canvas.onpointermove = null;
+            if (!dragged) choose(end);
         };
     };
     canvas.onwheel = (event) => {
