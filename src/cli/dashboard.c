@@ -41,9 +41,14 @@ static tri_status start(const struct own *own, const char *directory) {
         return base_fail(TRI_FAILED, "/proc does not say where this program is");
     base_format(slash, sizeof program - (size_t)(slash - program), "/trireme-page");
     base_format(port, sizeof port, "%lld", (long long)own->port);
-    for (char *name = names ? strtok_r(names, ",", &rest) : NULL; name && k < 5 + NAMES;
-         name = strtok_r(NULL, ",", &rest))
+    for (char *name = names ? strtok_r(names, ",", &rest) : NULL; name;
+         name = strtok_r(NULL, ",", &rest)) {
+        if (k == 5 + NAMES) {
+            free(names);
+            return base_fail(TRI_USAGE, "--name: more than %d names", NAMES);
+        }
         words[k++] = name;
+    }
     const bool any = own->host && (!strcmp(own->host, "0.0.0.0") || !strcmp(own->host, "::"));
     base_format(host, sizeof host, own->host && strchr(own->host, ':') ? "[%s]" : "%s",
                 own->host ? own->host : "");

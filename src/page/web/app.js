@@ -183,7 +183,6 @@ function go() {
     if (!before || before.page !== current.page || before.run !== current.run)
         $("page").focus({preventScroll: true});
     follow({run: current.run, changed: load, lost: () => lost(true), found: () => lost(false)});
-    load();
 }
 
 function key(event) {

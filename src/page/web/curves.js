@@ -36,14 +36,16 @@ function lead(shown, curves, state) {
                        element("strong", {}, state.key), " yet.");
     const from = points[Math.max(0, Math.floor(points.length * 0.9) - 1)];
     const change = last[3] - from[3], still = Math.abs(change) > 0.002 * Math.abs(last[3]);
+    const of = state.zoom ? " of what is shown" : "";
     const name = state.key[0].toUpperCase() + state.key.slice(1);
     return element("p", {class: "lead"}, element("strong", {}, name), " of ",
         element("strong", {}, said("directory", shown[0].name)), " is ",
         element("strong", {}, number(last[3], `metrics.jsonl:${state.key}`, short)),
         points.length < 10 ? "." : still ? `; it ${change < 0 ? "fell" : "rose"} by `
-            : "; it hardly changed in the last tenth.",
+            : `; it hardly changed in the last tenth${of}.`,
         ...(points.length >= 10 && still
-            ? [number(Math.abs(change), `metrics.jsonl:${state.key}`, short), " in the last tenth."]
+            ? [number(Math.abs(change), `metrics.jsonl:${state.key}`, short),
+                ` in the last tenth${of}.`]
                 : []));
 }
 

@@ -19,15 +19,17 @@ function open() {
     source.onmessage = () => wanted.changed();
     source.onerror = () => {
         wanted.lost();
-        if (source?.readyState === EventSource.CLOSED) wanted.changed(); // its answer says why
+        wanted.changed(); // its answer says why
     };
     source.onopen = () => wanted.found();
 }
 
-// Calls watcher.changed at once, and whenever the run's files have changed; run null: any run.
+// Calls watcher.changed at once, and whenever the run's files have changed; run null: any run. The
+// first event comes at once.
 export function follow(watcher) {
     wanted = watcher;
     open();
+    if (!source) wanted.changed();
 }
 
 document.addEventListener("visibilitychange", open);
