@@ -40,6 +40,7 @@ test:
 
 test-slow:
 	@$(prepare_tests)
+	@$(setup) slow || echo 'make: tests of the page in browsers that are missing are skipped'
 	@sh scripts/test.sh $(BUILD) --setup slow --suite long
 
 test-hosts:

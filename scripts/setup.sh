@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that a goal needs and this machine lacks, with apt-get. Quick and silent if
 # nothing is missing. If it cannot install them, it prints the command that would, and fails.
-# Usage: setup.sh [--list] build|libraries|page|test|trace|demo|bench|ci|arm ...
+# Usage: setup.sh [--list] build|libraries|page|test|trace|slow|demo|bench|ci|arm ...
 # --list only prints the packages.
 set -u
 
@@ -13,6 +13,7 @@ build="meson ninja-build pkg-config $libraries"
 page='libmicrohttpd-dev'
 test="libcmocka-dev iproute2 libucx-dev libsqlite3-dev $page"
 trace='chromium python3-pip' # for tests of the page and of trace.json (scripts/perfetto.sh)
+slow="$trace firefox-esr"
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. OpenBLAS and BLIS, for the
 # comparison of products. Open MPI, for that of deaths.
@@ -30,13 +31,14 @@ for goal in "$@"; do
     page) needed="$needed $page" ;;
     test) needed="$needed $test" ;;
     trace) needed="$needed $trace" ;;
+    slow) needed="$needed $slow" ;;
     demo) needed="$needed $demo" ;;
     bench) needed="$needed $bench" ;;
     ci) needed="$needed $ci" ;;
     arm) needed="$needed $arm" ;;
     *)
-        echo "setup: unknown goal $goal; there are build, libraries, page, test, trace, demo," \
-            "bench, ci, arm" >&2
+        echo "setup: unknown goal $goal; there are build, libraries, page, test, trace, slow," \
+            "demo, bench, ci, arm" >&2
         exit 2
         ;;
     esac
