@@ -3,6 +3,8 @@
 // without a name; and the numbers with their sources.
 (async () => {
     const {written} = await import("/draw.js"), bad = [];
+    const {clientWidth: screen, scrollWidth} = document.documentElement;
+    if (scrollWidth > screen) bad.push(`${scrollWidth} pixels wide, not ${screen}`);
     const shown = (e) => e.checkVisibility({checkOpacity: true, checkVisibilityCSS: true}) &&
         e.getClientRects().length;
     const parse = (text) => {
@@ -45,7 +47,7 @@
         const range = document.createRange();
         range.selectNode(node);
         const box = range.getBoundingClientRect();
-        if (!e.closest(".wide, nav, select") && (box.right > innerWidth + 1 || box.left < -1))
+        if (!e.closest(".wide, nav, select") && (box.right > screen + 1 || box.left < -1))
             bad.push(`cut: ${text.slice(0, 60)}`);
     };
     const solid = (colour) => {

@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -20,9 +19,11 @@ import tempfile
 import threading
 import time
 
+from others import Others
+
 PROGRAM, SLOW_PARTS = map(os.path.realpath, sys.argv[1:3])
 LENET = ["train", "lenet5", "-n", "2", "--lanes", "8"]
-TRIES, OTHERS = 5, 0.03
+TRIES = 5
 BUSY = "BUSY" in os.environ
 
 
@@ -33,14 +34,6 @@ class Busy(Exception):
 def need(good, why):
     if not good:
         raise AssertionError(why)
-
-
-def busy():
-    """Seconds that the cores were in use, and those of our children that have ended."""
-    ticks = list(map(int, open("/proc/stat").readline().split()[1:9]))
-    own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    others = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
-    return others, own.ru_utime + own.ru_stime
 
 
 def agent_events(out, name):
@@ -84,19 +77,18 @@ def start(arguments, out, env):
 def one(arguments, env=None, disturb=None):
     """The report of such a run, and seconds per step."""
     out = tempfile.mkdtemp(dir=".")
-    cores, began, (before, own) = len(os.sched_getaffinity(0)), time.monotonic(), busy()
+    others = Others()
     with start(arguments, out, env or {}) as run:
         with (disturb(out, run) if disturb else contextlib.nullcontext()):
             said = run.communicate(timeout=120)[1]
         need(run.returncode == 0, f"{arguments}: exit code {run.returncode}: {said}")
-    after, own_after = busy()
-    part = ((after - before) - (own_after - own)) / cores / (time.monotonic() - began)
+    part = others.part()
     answer = subprocess.run([PROGRAM, "report", out, "--json"], capture_output=True, text=True,
                             check=True)
     report = json.loads(answer.stdout)
     text = subprocess.run([PROGRAM, "report", out], capture_output=True, text=True, check=True)
     shutil.rmtree(out)
-    if part > OTHERS and not BUSY:
+    if part > Others.MOST and not BUSY:
         raise Busy(f"others took {100 * part:.0f} % of the cores")
     return report, text.stdout
 

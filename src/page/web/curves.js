@@ -27,26 +27,26 @@ export async function load({query, state}) {
 const names = (curves) => [...new Set(curves.flatMap(({trained, evaluated}) =>
     [...trained, ...evaluated])), "lr"];
 
-// "Loss still falls: 0.004 in the last tenth."
+// "Loss of a is 2.1, and was 5.6 at the beginning; it still falls, by 0.02 in the last tenth."
 function lead(shown, curves, state) {
-    const points = curves[0]?.training ?? [], last = points.at(-1);
+    const points = curves[0]?.training ?? [], last = points.at(-1), tenth = points.length / 10 | 0;
     if (!last)
         return element("p", {class: "lead"},
             `${shown.length > 1 ? "These runs have" : "This run has"} no `,
                        element("strong", {}, state.key), " yet.");
-    const from = points[Math.max(0, Math.floor(points.length * 0.9) - 1)];
-    const change = last[3] - from[3], still = Math.abs(change) > 0.002 * Math.abs(last[3]);
-    const of = state.zoom ? " of what is shown" : "";
+    const mean = (part) => part.reduce((sum, point) => sum + point[3], 0) / part.length;
+    const change = tenth ? mean(points.slice(-tenth)) - mean(points.slice(-2 * tenth, -tenth)) : 0;
+    const figure = (value) => number(value, `metrics.jsonl:${state.key}`, short);
     const name = state.key[0].toUpperCase() + state.key.slice(1);
+    const of = state.zoom ? " of what is shown" : "";
     return element("p", {class: "lead"}, element("strong", {}, name), " of ",
         element("strong", {}, said("directory", shown[0].name)), " is ",
-        element("strong", {}, number(last[3], `metrics.jsonl:${state.key}`, short)),
-        points.length < 10 ? "." : still ? `; it ${change < 0 ? "fell" : "rose"} by `
-            : `; it hardly changed in the last tenth${of}.`,
-        ...(points.length >= 10 && still
-            ? [number(Math.abs(change), `metrics.jsonl:${state.key}`, short),
+        element("strong", {}, figure(last[3])), ...points.length > 1
+            ? [", and was ", figure(points[0][3]), ` at the beginning${of}`] : [],
+        ...Math.abs(change) > 0.002 * Math.abs(last[3])
+            ? [`; it still ${change < 0 ? "falls" : "rises"}, by `, figure(Math.abs(change)),
                 ` in the last tenth${of}.`]
-                : []));
+            : [tenth ? `; it hardly changes in the last tenth${of}.` : "."]);
 }
 
 const choice = (label, all, value, set) => element("label", {}, label,

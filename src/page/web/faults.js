@@ -58,8 +58,9 @@ function list(file, run) {
                     ? `worker ${fault.worker}` : "")),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
                 element("td", {}, from(`run.json:faults.${i}.text`, fault.text), " ",
-                    element("a", {href: address("log", run,
-                    `worker=${fault.worker}&since=${fault.step}`)}, "log")))).reverse()))));
+                    element("a", {href: address("log", run, `event=${fault.kind}` +
+                        (fault.worker < 0 ? "" : `&worker=${fault.worker}`))}, "log"))))
+                .reverse()))));
 }
 
 export function show({row, file, report}, current) {

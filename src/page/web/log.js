@@ -2,12 +2,15 @@
 // Log: what happened, in the words of agents and workers? All logs, and what workers have printed.
 import {address, reload} from "/app.js";
 import {get} from "/data.js";
-import {count, element, number} from "/draw.js";
+import {count, element, from as said, number} from "/draw.js";
 
 const fields = ["worker", "level", "event", "text", "since"];
 
 export async function load({run, state, query}) {
-    for (const field of fields) state[field] ??= query.get(field) ?? "";
+    if (state.query !== String(query)) { // a link leads here, with what it asks for
+        state.query = String(query);
+        for (const field of fields) state[field] = query.get(field) ?? "";
+    }
     const words = Object.fromEntries(fields.filter((field) => state[field] !== "").map((field) =>
         [field, state[field]]));
     const [{row, file}, {lines, all}] = await Promise.all([get("run", {run}),
@@ -32,16 +35,20 @@ function folded(lines) {
 function lead(lines, all, filtered) {
     const bad = lines.filter(([, , level]) => level === "error").length;
     const warned = lines.filter(([, , level]) => level === "warning").length;
+    const last = lines.findLast(([, , level]) => level === (bad ? "error" : "warning"));
     if (!all)
         return element("p", {class: "lead"}, filtered ? "No line has all of this."
             : "This run has no log.");
     return element("p", {class: "lead"}, number(all, "log:lines", count, {}, "strong"),
-        ` line${all === 1 ? "" : "s"}${filtered ? " have all of this" : ""}`,
+        all === 1 ? " line" : " lines",
+        filtered ? ` ${all === 1 ? "has" : "have"} all of this` : "",
         all > lines.length ? ", of which the last are shown" : "", "; of these ",
         number(bad, "log:level=error", count, {class: bad ? "bad" : ""}, "strong"),
             ` ${bad === 1 ? "is an error" : "are errors"}, `,
         number(warned, "log:level=warning", count, {}, "strong"),
-            ` ${warned === 1 ? "is a warning" : "are warnings"}.`);
+            ` ${warned === 1 ? "is a warning" : "are warnings"}`,
+        ...last ? [`, the last ${bad ? "error" : "warning"} from `,
+            said("log", `${last[1]}: ${last[3]} ${last[4]}`)] : [], ".");
 }
 
 export function show({row, file, lines, all}, current) {
