@@ -19,7 +19,8 @@ import time
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "profile"))
 import walk  # skips the test where there is no Chromium
 from others import Others
-from served import PROGRAM, Server, need, run_cases, train, until
+from served import (PROGRAM, Server, events, lines, need, run_cases, start_two, train, train_killed,
+    until)
 
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/page.md"
 TEXT = "The quick brown fox jumps over the lazy dog. "
@@ -27,36 +28,9 @@ LEARNS = "gpt2-tiny:seq=16,vocab=256 --data text:text.txt --batch 16 --optimizer
 TRIES = 2  # of a run in which one worker is slow, if other processes slow both
 
 
-def lines(path):
-    """Those that are whole, of a file that is being written."""
-    if not os.path.exists(path):
-        return []
-    with open(path) as f:
-        return [json.loads(line) for line in f if line.endswith("\n")]
-
-
-def events(out, name):
-    return [one for one in lines(f"{out}/agent.log") if one["event"] == name]
-
-
 def rows(run):
     """What training has written to metrics.jsonl."""
     return [row for row in lines(f"{run}/metrics.jsonl") if "loss" in row]
-
-
-def start_two(out, steps):
-    """A run of two workers, and the number of worker 1's process."""
-    process = subprocess.Popen(
-        [PROGRAM, "train", "lenet5", "-n", "2", "--lanes", "8", "--steps", str(steps), "--quiet",
-         "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(lambda: len(events(out, "rowing")) == 2, f"{out} does not begin")
-    return process, next(one["pid"] for one in events(out, "start") if one["worker"] == 1)
-
-
-def kill_one(out):
-    process, worker = start_two(out, 200)
-    os.kill(worker, signal.SIGKILL)
-    need(process.wait(60) == 0, f"{out} has failed")
 
 
 def slow_one(out):
@@ -96,7 +70,7 @@ class Pages:
               out="runs/saves")
         train(*"lenet5 -n 2 --stages 2 --lanes 4 --steps 60 --profile steps=40..42".split(),
               out="runs/stages")
-        kill_one("runs/killed")
+        train_killed("runs/killed")
         for n in range(TRIES):
             self.slow = f"runs/slow{n}"
             others = Others()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared by the tests of the page: a server of `trireme dashboard`, runs that it shows, cases."""
 import http.client
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,34 @@ def train(*words, out, check=True):
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     return subprocess.run([PROGRAM, "train", *words, "--quiet", "--out", out], check=check,
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def lines(path):
+    """Those that are whole, of a file that is being written."""
+    if not os.path.exists(path):
+        return []
+    with open(path) as f:
+        return [json.loads(line) for line in f if line.endswith("\n")]
+
+
+def events(out, name):
+    return [one for one in lines(f"{out}/agent.log") if one["event"] == name]
+
+
+def start_two(out, steps, *words):
+    """A run of two workers, and the number of worker 1's process."""
+    process = subprocess.Popen(
+        [PROGRAM, "train", "lenet5", "-n", "2", "--lanes", "8", "--steps", str(steps), *words,
+         "--quiet", "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: len(events(out, "rowing")) == 2, f"{out} does not begin")
+    return process, next(one["pid"] for one in events(out, "start") if one["worker"] == 1)
+
+
+def train_killed(out, *words):
+    """Worker 1 is killed at the beginning."""
+    process, worker = start_two(out, 200, *words)
+    os.kill(worker, signal.SIGKILL)
+    need(process.wait(60) == 0, f"{out} has failed")
 
 
 class Server:

@@ -2,7 +2,7 @@
 // Curves: does it learn? Any result of up to eight runs.
 import {address, reload, render} from "/app.js";
 import {get} from "/data.js";
-import {count, element, from as said, number, short} from "/draw.js";
+import {asTable, count, element, from as said, number, short} from "/draw.js";
 import {plot} from "/plot.js";
 
 const MOST = 8;
@@ -58,6 +58,8 @@ const toggle = (label, on, set) => element("button", {type: "button",
     "aria-pressed": String(Boolean(on)),
     "data-focus": label, onclick: () => set(!on)}, label);
 
+const head = ({by}) => ["run", "of", by, "least", "most", "mean"];
+
 // Every point that is drawn, for programs and for readers of screens.
 function rows({shown, curves}) {
     return curves.flatMap(({training, evaluations}, i) => [
@@ -67,7 +69,7 @@ function rows({shown, curves}) {
 
 function save(data, state) {
     const cell = (text) => /[",\n]/.test(text) ? `"${String(text).replaceAll('"', '""')}"` : text;
-    const lines = [["run", "of", state.by, "least", "most", "mean"], ...rows(data)]
+    const lines = [head(state), ...rows(data)]
         .map((line) => line.map(cell).join(","));
     const link = element("a", {download: `${state.key}.csv`,
         href: URL.createObjectURL(new Blob([lines.join("\n") + "\n"], {type: "text/csv"}))});
@@ -119,24 +121,17 @@ export function show(data, current) {
     }) : null;
     if (add) tools.insertBefore(add, tools.lastChild);
     const damaged = curves.reduce((sum, curve) => sum + curve.damaged, 0);
-    const figures = rows(data);
     return [lead(shown, curves, state), tools,
         element("figure", {}, element("figcaption", {class: "small"}, ...legend(data, state),
             element("span", {class: "dim"},
                 "band: least to most of a pixel; broken: evaluations; drag to zoom")),
             element("canvas", {id: "curve", role: "img",
-                "aria-label": `${state.key} over ${state.by}`})),
+                "aria-label": `${state.key} over ${state.by}`}),
+            asTable("points of the curves", head(state), rows(data), "metrics.jsonl")),
         damaged ? element("p", {class: "warn small"},
             number(damaged, "metrics.jsonl:damaged", count),
-                ` damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null,
-        element("details", {}, element("summary", {class: "dim small"}, "These numbers as a table"),
-            element("div", {class: "wide"}, element("table", {"aria-label": "points of the curves"},
-                element("tbody", {}, ...figures.filter((_, i) =>
-                    i % Math.ceil(figures.length / 200) === 0)
-                    .map((line) => element("tr", {"data-source": "metrics.jsonl"},
-                        ...line.map((cell) =>
-                        element("td", {}, typeof cell === "number" ? short(cell) : cell)))))))),
-    ].filter(Boolean);
+                ` damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null]
+        .filter(Boolean);
 }
 
 let scale = null;

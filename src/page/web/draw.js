@@ -24,6 +24,19 @@ export function number(value, source, text, attributes = {}, name = "span") {
 // A text from a file, which may have numbers in it.
 export const from = (source, ...text) => element("span", {"data-source": source}, ...text);
 
+// The numbers of a canvas, which is in the same figure: rows of texts and numbers, at most 200.
+export function asTable(label, head, rows, source) {
+    const every = Math.ceil(rows.length / 200);
+    return element("details", {}, element("summary", {class: "dim small"},
+        "These numbers as a table"),
+        element("div", {class: "wide"}, element("table", {"aria-label": label},
+            element("thead", {}, element("tr", {}, ...head.map((name) =>
+                element("th", {scope: "col"}, name)))),
+            element("tbody", {}, ...rows.filter((_, i) => i % every === 0).map((row) =>
+                element("tr", {"data-source": source}, ...row.map((cell) =>
+                    element("td", {}, typeof cell === "number" ? short(cell) : cell))))))));
+}
+
 export const count = (value) => Math.round(value).toLocaleString("en");
 
 export function short(value) {

@@ -2,7 +2,8 @@
 // Faults: what went wrong, and what did it cost?
 import {address} from "/app.js";
 import {get} from "/data.js";
-import {colour, count, duration, element, from, moment, number, pen, share, write} from "/draw.js";
+import {asTable, colour, count, duration, element, from, moment, number, pen, share,
+    write} from "/draw.js";
 
 export async function load({run}) {
     const [{row, file}, report] = await Promise.all([get("run", {run}), get("report", {run})]);
@@ -70,7 +71,10 @@ export function show({row, file, report}, current) {
             "This run has no run.json: it is of an earlier version, whose faults are in its log.")];
     return [lead(file, report),
         element("figure", {}, element("canvas", {id: "faults", role: "img",
-            "aria-label": "starts, deaths and stalls of each worker over time"})),
+            "aria-label": "starts, deaths and stalls of each worker over time"}),
+            asTable("starts", ["begins", "ends", "first step", "last step", "exit code"],
+                (file.entries ?? []).map(({begin, end, first, last, exit}) => [moment(begin),
+                    end ? moment(end) : "", first, last, exit]), "run.json:entries")),
         losses(report), list(file, row.run)].filter(Boolean);
 }
 

@@ -2,7 +2,7 @@
 // Summary: is the run well, and what is worst?
 import {address} from "/app.js";
 import {get} from "/data.js";
-import {bytes, count, duration, element, from, number, share, short} from "/draw.js";
+import {asTable, bytes, count, duration, element, from, number, share, short} from "/draw.js";
 import {groups} from "/kinds.js";
 import {plot} from "/plot.js";
 import {all, picture} from "/workers.js";
@@ -92,7 +92,7 @@ function figure(title, value, unit, note) {
         element("p", {class: "small dim"}, note));
 }
 
-export function show({row, file, report, hosts}, current) {
+export function show({row, file, report, loss, hosts}, current) {
     current.shown = {row};
     const rate = row.step > 0 && row.seconds > 0 && row.batch > 0
         ? row.step * row.batch / row.seconds : null;
@@ -104,8 +104,12 @@ export function show({row, file, report, hosts}, current) {
             " before; their files have numbers, as metrics.1.jsonl.") : "",
         ...bar(report.shares),
         element("section", {class: "two"}, findings(report, row), element("div", {},
-            element("h2", {}, "Loss"), element("canvas",
+            element("h2", {}, "Loss"), element("figure", {}, element("canvas",
                 {id: "loss", role: "img", "aria-label": "loss over steps"}),
+                asTable("loss over steps", ["of", "steps", "least", "most", "mean"], [
+                    ...loss.training.map((point) => ["training", ...point]),
+                    ...loss.evaluations.map((point) => ["evaluation", ...point])],
+                    "metrics.jsonl")),
             element("p", {class: "small dim"}, element("a",
                 {href: address("curves", null, `runs=${row.run}`)}, "Curves"),
                     " has all results.")),
