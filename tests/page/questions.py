@@ -160,7 +160,7 @@ def waits():
     told = json.loads(pages().server.ask(
         f"/api/waits?run={pages().number['runs/stages']}").text)["seconds"]
     _, waiter, whom = max((told[i][k], i, k) for i in range(2) for k in range(2) if i != k)
-    says(text, f"worker {waiter}", f"worker {whom}")
+    says(text, f"Worker {waiter} waits longest, for worker {whom}:")
 
 
 def death():

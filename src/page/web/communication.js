@@ -13,7 +13,15 @@ export async function load({run}) {
     return {row, report, moves, waits, buckets};
 }
 
-function lead(report) {
+// Of all pairs of workers, the one with the longest waits.
+function longest(waits) {
+    const [seconds, i, k] = (waits?.seconds ?? []).flatMap((row, i) => row.map((value, k) =>
+        [value, i, k])).reduce((a, b) => (a[0] >= b[0] ? a : b), [0]);
+    return seconds ? [" ", from("spans", `Worker ${i} waits longest, for worker ${k}: `),
+        number(seconds, `spans:waits.${i}.${k}`, duration, {}, "strong"), " of a step."] : [];
+}
+
+function lead(report, waiting) {
     const waits = Object.entries(report.shares).filter(([name]) =>
         !groups[name]).sort(([, a], [, b]) => b - a);
     const all = waits.reduce((sum, [, value]) => sum + value, 0), first = waits[0];
@@ -26,7 +34,8 @@ function lead(report) {
             : ".", ...(first
             ? [number(first[1], `report:shares.${first[0]}`, share,
                 {class: first[1] > 0.1 ? "bad" : ""}, "strong"), "). "] : []),
-        strong(report.shares.sum ?? 0, "report:shares.sum"), " sums gradients.");
+        strong(report.shares.sum ?? 0, "report:shares.sum"), " sums gradients.",
+        ...longest(waiting));
 }
 
 function causes(report) {
@@ -115,7 +124,7 @@ const links = ({links: all, step}) => all.length ? element("section", {},
 export function show({row, report, moves, waits, buckets}, current) {
     current.shown = {row};
     const matrix = waits && waits.workers > 1;
-    return [lead(report),
+    return [lead(report, waits),
         element("section", {class: "two"}, causes(report), matrix ? element("div", {},
             element("h2", {}, "Who waits for whom"),
             element("p", {class: "dim small"}, "Time of a step that the row waits for the column"),

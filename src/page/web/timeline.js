@@ -2,11 +2,13 @@
 // Timeline: what happened in this step? Per thread a row of what it did, and one of operators.
 import {reload} from "/app.js";
 import {get} from "/data.js";
-import {colour, count, duration, element, from as said, hatch, number, pen, share, ticks,
+import {asTable, colour, count, duration, element, from as said, hatch, number, pen, share, ticks,
     write} from "/draw.js";
 import {without} from "/profile.js";
 
-const categories = ["compute", "sum", "move", "data", "save", "wait"];
+const titles = {compute: "compute", sum: "sums, update", move: "moves", data: "samples",
+    save: "between steps", wait: "waiting"};
+const categories = Object.keys(titles);
 const LEFT = 84, ROW = 18, GAP = 10, TOP = 22, OVERVIEW = 5;
 
 export async function load({run, state}) {
@@ -94,22 +96,15 @@ export function show({row, data}, current) {
         element("figure", {}, element("canvas", {id: "overview", role: "img",
             "aria-label": "all of the profile"}),
             element("canvas", {id: "tracks", role: "img", tabindex: "0",
-                "aria-label": "what each thread did"})),
-        element("div", {class: "key"}, ...categories.map((name) =>
-            element("span", {}, element("span", {class: `swatch k-${name}`}),
-            ({compute: "compute", sum: "sums, update", move: "moves", data: "samples",
-                save: "between steps", wait: "waiting"})[name])),
-            element("span", {}, element("span", {class: "swatch k-ink"}), "critical path")),
-        element("section", {id: "details"}, details(data, state.chosen)),
-        element("details", {}, element("summary", {class: "dim small"},
-            "Time of each thread as a table"),
-            element("table", {"aria-label": "time of threads"},
-                element("tbody", {}, ...data.threads.map((thread) =>
-                element("tr", {"data-source": "spans"}, element("td", {}, name(thread)),
-                    element("td", {}, thread.what), ...categories.map((category, k) =>
-                    element("td", {class: "right"},
-                        `${category} ${duration(thread.times.filter((one) => one[2] === k)
-                        .reduce((sum, [begin, end]) => sum + end - begin, 0) / 1e9)}`)))))))];
+                "aria-label": "what each thread did"}),
+            element("div", {class: "key"}, ...categories.map((name) =>
+                element("span", {}, element("span", {class: `swatch k-${name}`}), titles[name])),
+                element("span", {}, element("span", {class: "swatch k-ink"}), "critical path")),
+            asTable("time of threads", ["thread", "does", ...categories.map((name) =>
+                titles[name])], data.threads.map((thread) => [name(thread), thread.what,
+                ...categories.map((_, k) => duration(thread.times.filter((one) => one[2] === k)
+                    .reduce((sum, [begin, end]) => sum + end - begin, 0) / 1e9))]), "spans")),
+        element("section", {id: "details"}, details(data, state.chosen))];
 }
 
 const name = ({host, worker, thread}) =>
