@@ -22,7 +22,7 @@ prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
 .PHONY: all demo test test-slow test-hosts bench bench-kernels bench-workers bench-hosts \
-    bench-pairs bench-profile story bench-convergence bench-deps install clean help
+    bench-pairs bench-profile bench-page story bench-convergence bench-deps install clean help
 
 all:
 	@$(setup) build
@@ -74,6 +74,9 @@ bench-profile: all
 	@ninja -C $(BUILD) bench/spans
 	@$(BUILD)/bench/spans
 
+bench-page: all
+	@$(PYTHON) bench/page.py $(BUILD) $(rounds)
+
 # Two runs in which something is wrong, and what trireme report says of them: docs/profiling.md.
 story: all
 	@$(PYTHON) scripts/story.py $(BUILD)
@@ -109,6 +112,7 @@ help:
 	@echo 'make bench-pairs OLD=PROGRAM   measures training beside another build of trireme, in turns;'
 	@echo '                               takes ROWS and ROUNDS'
 	@echo 'make bench-profile             measures what recording one span of a profile costs'
+	@echo 'make bench-page                measures what trireme dashboard and an open page cost a run'
 	@echo 'make story                     makes the two runs of docs/profiling.md, and their reports'
 	@echo 'make bench-convergence         trains networks to the end and compares their quality with'
 	@echo '                               PyTorch; takes hours'
