@@ -60,12 +60,12 @@ def train_killed(out, *words):
 
 
 class Server:
-    def __init__(self, directory, *words, port=0):
+    def __init__(self, directory, *words, port=0, program=PROGRAM, **more):
         self.port = port or free_port()
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [PROGRAM, "dashboard", directory, "--port", str(self.port), *words],
-            stdout=subprocess.PIPE, stderr=self.log, text=True)
+            [program, "dashboard", directory, "--port", str(self.port), *words],
+            stdout=subprocess.PIPE, stderr=self.log, text=True, **more)
         self.said = ""
         while "?token=" not in self.said:
             line = self.process.stdout.readline()

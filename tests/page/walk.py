@@ -320,6 +320,39 @@ def in_turn():
             browser.close()
 
 
+def nothing():
+    """No runs: how one makes some. No JavaScript: what is missing."""
+    os.mkdir("none")
+    with Server("none") as server:
+        browser = Browser(server)
+        try:
+            text = browser.run("document.querySelector('main').innerText")
+            need("There are no runs here yet" in text and "--out DIR/first" in text, text)
+            browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+            browser.ask("Page.reload")
+            browser.wait("document.querySelector('main')?.innerText.includes("
+                         "'needs a browser with JavaScript modules')")
+            browser.check()
+        finally:
+            browser.close()
+
+
+def restarted():
+    """The page says that the server has ended, and that another has another link."""
+    os.makedirs("again", exist_ok=True)
+    first = Server("again")
+    browser = Browser(first)
+    try:
+        first.close()
+        browser.wait("document.querySelector('.lead')?.innerText.startsWith("
+                     "'The server does not answer. Start trireme dashboard again')")
+        with Server("again", port=first.port):
+            browser.wait("document.querySelector('.lead').innerText.startsWith("
+                         "'open the link that trireme dashboard has printed')")
+    finally:
+        browser.close()
+
+
 def tabs():
     """Ten tabs of one browser load: hidden ones follow nothing."""
     train("lenet5", "--steps", "3", out="tabs/a")
@@ -344,4 +377,5 @@ if not shutil.which("chromium"):
     print("1 skipped: there is no chromium")
     sys.exit(77)
 if __name__ == "__main__":
-    run_cases({"pages": pages, "hostile": hostile, "ten tabs": tabs, "in turn": in_turn})
+    run_cases({"pages": pages, "hostile": hostile, "nothing": nothing, "another server": restarted,
+               "ten tabs": tabs, "in turn": in_turn})
