@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one can get wrong with `trireme dashboard`: one line says what, and what would be right; what
-can be shown is shown. Usage: mistakes.py PROGRAM [CASE ...]"""
+"""What one can get wrong with `trireme dashboard`: one line says what, and what would be right;
+what can be shown is shown. Usage: mistakes.py PROGRAM [CASE ...]"""
 import json
 import os
 import shutil
@@ -101,5 +101,5 @@ def closed():
         need("run.json: Permission denied" in row["trouble"] and row["step"] == 3, row)
 
 
-run_cases({"words": words, "without libmicrohttpd": not_built, "a port that is taken": taken, "another address": other_address,
-           "an old link": old_link, "no permission": closed})
+run_cases({"words": words, "without libmicrohttpd": not_built, "a port that is taken": taken,
+           "another address": other_address, "an old link": old_link, "no permission": closed})

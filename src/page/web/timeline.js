@@ -38,8 +38,8 @@ function stepAt(data, [from, to]) {
 
 function details(data, slice) {
     if (!slice) return element("p", {class: "dim small"},
-        "Click a slice for its details; drag pans, Shift and the wheel zoom. " +
-        "Keys: w s zoom, a d pan, n p next and previous step.");
+        "Click a slice for its details; drag pans, Shift and the wheel zoom. Keys: w s zoom, " +
+        "a d pan, n p next and previous step; arrows, on the canvas, go from slice to slice.");
     const rows = [["begins", duration(slice.begin / 1e9)],
         ["takes", duration((slice.end - slice.begin) / 1e9)]];
     const item = slice.is;
@@ -104,7 +104,7 @@ export function show({row, data}, current) {
                 titles[name])], data.threads.map((thread) => [name(thread), thread.what,
                 ...categories.map((_, k) => duration(thread.times.filter((one) => one[2] === k)
                     .reduce((sum, [begin, end]) => sum + end - begin, 0) / 1e9))]), "spans")),
-        element("section", {id: "details"}, details(data, state.chosen))];
+        element("section", {id: "details", "aria-live": "polite"}, details(data, state.chosen))];
 }
 
 const name = ({host, worker, thread}) =>
@@ -146,6 +146,19 @@ function scopes(data, operators, X) {
         else found.push({name, begin, end});
     }
     return found.filter((one) => one.name);
+}
+
+const same = (one, other) => one.y === other?.y && one.begin === other.begin;
+
+// The slice to which an arrow key leads: in the same row, or at the same time in the next.
+function beside(boxes, now, key) {
+    const [right, down] = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1],
+                           ArrowDown: [0, 1]}[key] ?? [];
+    if (right === undefined || !now) return right === undefined ? null : boxes[0];
+    const rows = [...new Set(boxes.map(({y}) => y))].sort((a, b) => a - b);
+    const row = boxes.filter(({y}) => y === rows[rows.indexOf(now.y) + down]);
+    const far = (one) => Math.abs(one.x + one.w / 2 - now.x - now.w / 2);
+    return right ? row[row.indexOf(now) + right] : row.sort((a, b) => far(a) - far(b))[0];
 }
 
 export function drawn({data}, {state}) {
@@ -211,6 +224,9 @@ export function drawn({data}, {state}) {
     });
     arrows(g, data, threads, X);
     critical(g, data, threads, X);
+    g.strokeStyle = colour("link");
+    const chosen = boxes.find((one) => same(one, state.chosen));
+    if (chosen) g.strokeRect(chosen.x - 0.5, chosen.y - 0.5, chosen.w + 1, ROW - 1);
     g.restore();
     const at = (event) => {
         const box = canvas.getBoundingClientRect(), x = event.clientX - box.left,
@@ -218,13 +234,20 @@ export function drawn({data}, {state}) {
         return boxes.findLast((one) => x >= one.x && x <= one.x + one.w && y >= one.y &&
             y < one.y + one.h);
     };
-    pointer(canvas, state, data, (event) => {
-        const found = at(event);
+    const choose = (found) => {
         state.chosen = found ? {...found, is: data.items[found.item] ?? null,
             waited: data.arrows.filter(([thread, at]) => thread === found.thread &&
                 at > found.begin && at <= found.end)} : null;
         document.getElementById("details").replaceChildren(details(data, state.chosen));
-    }, (x) => from + (x - LEFT) / (width - LEFT) * (to - from));
+        drawn({data}, {state});
+    };
+    canvas.onkeydown = (event) => {
+        const next = beside(boxes, boxes.find((one) => same(one, state.chosen)), event.key);
+        if (next) choose(next);
+        if (next) event.preventDefault();
+    };
+    pointer(canvas, state, data, (event) => choose(at(event)),
+            (x) => from + (x - LEFT) / (width - LEFT) * (to - from));
     overview(strip, state, data, [from, to]);
 }
 
