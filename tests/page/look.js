@@ -20,6 +20,8 @@
         const [high, low] = [luminance(a), luminance(b)].sort((p, q) => q - p);
         return (high + 0.05) / (low + 0.05);
     };
+    const here = document.querySelector("nav [aria-current]")?.getBoundingClientRect();
+    if (here && (here.left < 0 || here.right > screen)) bad.push("where one is, is not in view");
     // What is behind an element, of several layers that are partly transparent.
     const ground = (e) => {
         const over = [];

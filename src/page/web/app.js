@@ -125,6 +125,8 @@ export function render() {
     if (waits) return;
     theme();
     put($("pages"), links());
+    const here = $("pages").querySelector("[aria-current]"); // a phone shows a part of the links
+    if ($("page").dataset.shown !== current.address) $("pages").scrollLeft = here.offsetLeft - 16;
     if (!current.data) return put($("head"), head());
     document.title = `${current.page.title}, Trireme`;
     put($("page"), current.page.page.show(current.data, current));
