@@ -124,14 +124,11 @@ class Pages:
         train_killed("runs/two", "--profile", "steps=60..62")
         train("mlp:hidden=32", "--steps", "40", out="runs/one")
         self.server = Server("runs")
+        atexit.register(self.server.close)
         self.browser = walk.Browser(self.server)
-        atexit.register(self.close)
+        atexit.register(self.browser.close)
         rows = json.loads(self.server.ask("/api/runs").text)["runs"]
         self.number = str(next(row["run"] for row in rows if row["name"] == "two"))
-
-    def close(self):
-        self.browser.close()
-        self.server.close()
 
     def open(self, address):
         self.browser.open("nowhere")

@@ -3,6 +3,7 @@
 data, wide and as a phone does, follows the run, and writes no error to the console.
 
 Usage: firefox.py PROGRAM"""
+import atexit
 import json
 import os
 import pathlib
@@ -42,6 +43,7 @@ class Firefox:
             [FIREFOX, "--headless", "--no-remote", "--marionette", "--remote-allow-system-access",
              "--profile", self.home], env={**os.environ, "HOME": str(self.home)},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        atexit.register(self.close)
         port = self.home / "MarionetteActivePort"
         until(lambda: port.exists() and port.read_text(), "Firefox does not start", 60)
         self.socket = socket.create_connection(("127.0.0.1", int(port.read_text())), 60)
@@ -90,7 +92,6 @@ class Firefox:
     def close(self):
         self.process.kill()
         self.process.wait()
-        self.socket.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
 
@@ -102,30 +103,27 @@ def pages():
     train(*"lenet5 -n 2 --lanes 8 --steps 120 --profile steps=60..62".split(), out="runs/two")
     with Server("runs") as server:
         firefox = Firefox()
-        try:
-            firefox.ask("WebDriver:Navigate", url=server.link)
-            ours = f"http://localhost:{server.port}/"
-            addresses = ["runs", "curves?runs=0", *[f"{page}/0" for page in (
-                "summary", "workers", "faults", "log", "communication", "timeline", "operators")]]
-            for width in (1440, 390):
-                firefox.size(width)
-                for address in addresses:
-                    firefox.open(address)
-                    page = address.split("?")[0].split("/")[0]
-                    least = 8 if page == "runs" else EXPECT[page]  # of one run
-                    found = numbers(firefox)
-                    need(found >= least, f"{address}: {found} numbers, {least} expected")
-                    wide = firefox.run("return document.documentElement.scrollWidth")
-                    need(wide <= width, f"{address} is {wide} pixels wide, not {width}")
-            firefox.open("runs")
-            with open("runs/two/metrics.jsonl", "a") as f:
-                f.write('{"step":121,"loss":0.5}\n')
-            until(lambda: firefox.run("return document.querySelector('main').innerText")
-                  .find("121") >= 0, "no live update within 2 s", 2)
-            errors = firefox.browser(ERRORS, ours)
-            need(not errors, f"on the console: {errors}")
-        finally:
-            firefox.close()
+        firefox.ask("WebDriver:Navigate", url=server.link)
+        ours = f"http://localhost:{server.port}/"
+        addresses = ["runs", "curves?runs=0", *[f"{page}/0" for page in (
+            "summary", "workers", "faults", "log", "communication", "timeline", "operators")]]
+        for width in (1440, 390):
+            firefox.size(width)
+            for address in addresses:
+                firefox.open(address)
+                page = address.split("?")[0].split("/")[0]
+                least = 8 if page == "runs" else EXPECT[page]  # of one run
+                found = numbers(firefox)
+                need(found >= least, f"{address}: {found} numbers, {least} expected")
+                wide = firefox.run("return document.documentElement.scrollWidth")
+                need(wide <= width, f"{address} is {wide} pixels wide, not {width}")
+        firefox.open("runs")
+        with open("runs/two/metrics.jsonl", "a") as f:
+            f.write('{"step":121,"loss":0.5}\n')
+        until(lambda: firefox.run("return document.querySelector('main').innerText")
+              .find("121") >= 0, "no live update within 2 s", 2)
+        errors = firefox.browser(ERRORS, ours)
+        need(not errors, f"on the console: {errors}")
 
 
 run_cases({"pages in Firefox": pages})

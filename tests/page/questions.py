@@ -79,14 +79,11 @@ class Pages:
             if self.quiet:
                 break
         self.server = Server("runs")
+        atexit.register(self.server.close)
         self.browser = walk.Browser(self.server)
-        atexit.register(self.close)
+        atexit.register(self.browser.close)
         found = json.loads(self.server.ask("/api/runs").text)["runs"]
         self.number = {f"runs/{row['name']}": row["run"] for row in found}
-
-    def close(self):
-        self.browser.close()
-        self.server.close()
 
     def all(self, selector, of="innerText"):
         """The texts, or something else, of elements."""

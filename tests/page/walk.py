@@ -62,7 +62,11 @@ class Browser:
             self.ask(domain + ".enable")
         self.size(1440, "light")
         self.ask("Page.navigate", url=server.link.replace("localhost", "127.0.0.1"))
-        self.wait("document.querySelector('main .lead') && !document.getElementById('waiting')")
+        try:
+            self.wait("document.querySelector('main .lead') && !document.getElementById('waiting')")
+        except Exception:
+            self.close()
+            raise
 
     def ask(self, method, **params):
         return self.chromium.ask(method, self.session, **params)
@@ -191,10 +195,12 @@ def make_runs():
                                 "100000", "--quiet", "--out", "runs/killed"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                start_new_session=True)
-    until(lambda: os.path.exists("runs/killed/metrics.jsonl") and
-          open("runs/killed/metrics.jsonl").read().count("\n") > 30, "the run does not begin")
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    try:
+        until(lambda: os.path.exists("runs/killed/metrics.jsonl") and
+              open("runs/killed/metrics.jsonl").read().count("\n") > 30, "the run does not begin")
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def pages():
@@ -202,11 +208,12 @@ def pages():
     going = subprocess.Popen([PROGRAM, "train", "lenet5", "--steps", "1000000", "--threads", "1",
                               "--quiet", "--out", "runs/going"], stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
-    until(lambda: os.path.exists("runs/going/metrics.jsonl") and
-          os.path.getsize("runs/going/metrics.jsonl"), "the run does not begin")
-    server = Server("runs")
-    browser = Browser(server)
+    server = browser = None
     try:
+        until(lambda: os.path.exists("runs/going/metrics.jsonl") and
+              os.path.getsize("runs/going/metrics.jsonl"), "the run does not begin")
+        server = Server("runs")
+        browser = Browser(server)
         rows = json.loads(server.ask("/api/runs").text)["runs"]
         number = {row["name"]: row["run"] for row in rows}
         need({row["name"]: row["state"] for row in rows} ==
@@ -239,8 +246,8 @@ def pages():
         browser.check()
     finally:
         going.kill()
-        browser.close()
-        server.close()
+        for one in filter(None, (browser, server)):
+            one.close()
 
 
 def clicks(browser, number):
