@@ -42,6 +42,10 @@ function losses(report) {
                     {class: "right"}, "td")))))));
 }
 
+// Its lines in the log.
+const place = (run, {kind, worker}) => address("log", run, `event=${kind}` +
+    (worker < 0 ? "" : `&worker=${worker}`));
+
 function list(file, run) {
     const faults = file?.faults ?? [];
     if (!faults.length) return null;
@@ -59,9 +63,7 @@ function list(file, run) {
                     ? `worker ${fault.worker}` : "")),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
                 element("td", {}, from(`run.json:faults.${i}.text`, fault.text), " ",
-                    element("a", {href: address("log", run, `event=${fault.kind}` +
-                        (fault.worker < 0 ? "" : `&worker=${fault.worker}`))}, "log"))))
-                .reverse()))));
+                    element("a", {href: place(run, fault)}, "log")))).reverse()))));
 }
 
 export function show({row, file, report}, current) {
