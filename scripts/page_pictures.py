@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the pictures of docs/page.md and README.md with Debian's Chromium: the summary of a run
-beside a process that takes a core; communication and a step of the run of many lanes of
-docs/profiling.md.
+beside a process that takes a core, and communication in the run of many lanes of docs/profiling.md.
+Take them while nothing else runs.
 
 Usage: python3 scripts/page_pictures.py BUILD DIRECTORY    (writes DIRECTORY/page-*.png)"""
 import base64
@@ -22,12 +22,12 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "tests/page
 from chromium import Chromium
 from served import Server, train
 
-RUNS = {
-    "straggler": "lenet5 -n 2 --lanes 8 --steps 3000 --ckpt ck --save-every 500",
-    "lanes": "cnn:width=64 -n 2 --lanes 64 --steps 100 --profile steps=60..80",
+PICTURES = {  # name: (command, page, height)
+    "straggler": ("lenet5 -n 2 --lanes 8 --steps 3000 --ckpt ck --save-every 500", "summary", 800),
+    "lanes": ("cnn:width=64 -n 2 --lanes 64 --steps 100 --profile steps=60..80", "communication",
+              760),
 }
-PICTURES = [("straggler", "straggler", "summary", 800), ("lanes", "lanes", "communication", 760),
-            ("timeline", "lanes", "timeline", 370)]  # name, run, page, height
+MOST = 150_000  # bytes
 
 
 @contextlib.contextmanager
@@ -60,17 +60,19 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         os.chdir(work)
         with busy(1):
-            train(*RUNS["straggler"].split(), out="runs/straggler")
-        train(*RUNS["lanes"].split(), out="runs/lanes")
+            train(*PICTURES["straggler"][0].split(), out="runs/straggler")
+        train(*PICTURES["lanes"][0].split(), out="runs/lanes")
         browser = Chromium(shutil.which("chromium"), os.path.join(work, "home"))
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
         session = browser.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         with Server("runs") as server:
-            for name, run, page, height in PICTURES:
+            for run, (_, page, height) in PICTURES.items():
                 data = picture(browser, session, server, run, page, height)
-                with open(f"{TO}/page-{name}.png", "wb") as f:
+                with open(f"{TO}/page-{run}.png", "wb") as f:
                     f.write(data)
-                print(f"page-{name}.png: {len(data) // 1024} KiB")
+                print(f"page-{run}.png: {len(data)} bytes")
+                if len(data) > MOST:
+                    sys.exit(f"at most {MOST} are allowed")
         browser.close()
 
 
