@@ -2,6 +2,7 @@
 #include "crew/group.h"
 
 #include "crew/claim.h"
+#include "plan/pipeline.h"
 
 /* ---- layout ---- */
 
@@ -30,6 +31,37 @@ atomic_int *group_slots(struct crew_group *g) {
 int group_count(int n, int seats) { return (n + seats - 1) / seats; }
 
 int group_of(int rank, int n, int seats) { return rank * group_count(n, seats) / n; }
+
+static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
+
+bool group_seats(const struct group_plan *p, int rank, struct crew_seats *out) {
+    if (p->seats < 1 || p->most < 1 || rank < 0 || rank >= p->ranks) return false;
+    int group = group_of(rank, p->ranks, p->seats), groups = group_count(p->ranks, p->seats);
+    int roles = p->seats < p->most ? p->seats : p->most;
+    int begin = share_begin(group, groups, p->ranks);
+    int members = share_begin(group + 1, groups, p->ranks) - begin, member = rank - begin;
+    *out = (struct crew_seats){
+        group, share_begin(share_begin(member, members, roles), roles, p->seats),
+        share_begin(share_begin(member + 1, members, roles), roles, p->seats) - 1};
+    return true;
+}
+
+void group_stages(const struct group_plan *p, int rank, char text[GROUP_STAGES]) {
+    const struct pipeline tracks = {.tracks = p->tracks};
+    const int each = p->seats ? 1 : p->claimers;
+    const int all = p->seats ? group_count(p->ranks, p->seats) : p->ranks * each;
+    struct crew_seats seats = {.replica = rank};
+    int n = 0;
+    *text = 0;
+    if (rank < 0 || (p->seats && !group_seats(p, rank, &seats))) return;
+    for (int s = 0; s < p->stages; s++) {
+        bool serves = false;
+        for (int k = 0; k < each; k++)
+            serves |= pipeline_serves(&tracks, seats.replica * each + k, all, s % p->tracks);
+        if (serves && n < GROUP_STAGES)
+            n += base_format(text + n, GROUP_STAGES - (size_t)n, n ? ",%d" : "%d", s);
+    }
+}
 
 /* ---- workers ---- */
 

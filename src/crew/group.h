@@ -63,6 +63,22 @@ atomic_int *group_slots(struct crew_group *g);
 int group_count(int n, int seats);
 int group_of(int rank, int n, int seats);
 
+/* What workers compute, by rank, while all of them are there. */
+struct group_plan {
+    int ranks, most; /* workers now, and at most */
+    int seats;       /* of the mesh; 0: none */
+    int stages, tracks, claimers; /* of a pipeline; stages 0: none; claimers: threads of a worker */
+};
+/* The seats of the mesh from `first` to `last`, of the lanes of a replica. */
+struct crew_seats {
+    int replica, first, last;
+};
+/* False: it has none. */
+bool group_seats(const struct group_plan *p, int rank, struct crew_seats *out);
+/* The stages that it serves, "0,2": all of them if it is the only one, else one or every few. */
+#define GROUP_STAGES 24
+void group_stages(const struct group_plan *p, int rank, char text[GROUP_STAGES]);
+
 /* A stage of a step, in which the workers of this group take part. */
 static inline uint64_t group_stage(uint64_t step, int group) {
     return step << 16 | (uint64_t)(group + 1);

@@ -116,20 +116,10 @@ struct group crew_group(struct crew_head *h, char *base, int number) {
     return (struct group){shared, number, &h->event, h->place, h->size.places};
 }
 
-static int share_begin(int i, int of, int n) { return (i * n + of - 1) / of; }
-
 bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out) {
-    int group = crew_group_of(h, place), ranks = atomic_load(&h->workers.ranks);
-    if (group < 0) return false;
-    int groups = group_count(ranks, h->layout.seats), most = h->size.most;
-    int roles = h->layout.seats < most ? h->layout.seats : most;
-    int begin = share_begin(group, groups, ranks);
-    int members = share_begin(group + 1, groups, ranks) - begin;
-    int member = atomic_load(&h->worker[place].rank) - begin;
-    *out = (struct crew_seats){
-        group, share_begin(share_begin(member, members, roles), roles, h->layout.seats),
-        share_begin(share_begin(member + 1, members, roles), roles, h->layout.seats) - 1};
-    return true;
+    const struct group_plan p = {.ranks = atomic_load(&h->workers.ranks), .most = h->size.most,
+                                 .seats = h->layout.seats};
+    return group_seats(&p, atomic_load(&h->worker[place].rank), out);
 }
 
 const char *crew_name_leg(const struct crew_head *h, const struct crew_thread *t,

@@ -371,12 +371,7 @@ int crew_group_of(const struct crew_head *h, int place);
 
 struct group crew_group(struct crew_head *h, char *base, int number);
 
-/* What a worker computes of the lanes of its replica while all of the group are there: the seats
- * from `first` to `last` of the mesh. */
-struct crew_seats {
-    int replica, first, last;
-};
-/* False: it has none. */
+/* What the worker computes of a lane; false: it has no seats. */
 bool crew_seats_of(const struct crew_head *h, int place, struct crew_seats *out);
 /* ", replica 1, seats 0-3", or nothing. */
 #define CREW_SEATS 48

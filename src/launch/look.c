@@ -307,21 +307,6 @@ static void read_hosts(const struct crew_hosts *h, struct look_view *v) {
     copy_text(v->hosts.teller, h->name[within(atomic_load(&h->teller), 0, last)], HOSTS_NAME);
 }
 
-/* The stages that a worker serves, by the numbers of its threads or its replica: all of them if it
- * is the only one, else one or every few. */
-static void read_stages(const struct look *l, const struct look_view *v, struct look_worker *w) {
-    int each = v->replicas ? 1 : within(l->head->layout.claimers, 1, v->threads), n = 0;
-    int number = v->replicas ? w->seats.replica : w->rank * each;
-    int all = v->replicas ? v->replicas : v->ranks * each;
-    for (int s = 0; s < v->stages && w->rank >= 0 && w->seated == !!v->replicas; s++) {
-        bool serves = false;
-        for (int k = 0; k < each; k++)
-            serves |= pipeline_serves(&l->pipeline, number + k, all, s % l->pipeline.tracks);
-        if (serves && n < (int)sizeof w->stages)
-            n += base_format(w->stages + n, sizeof w->stages - (size_t)n, n ? ",%d" : "%d", s);
-    }
-}
-
 static void read_turn(const struct look *l, struct look_worker *w) {
     const struct pipeline *p = &l->pipeline;
     const struct legs *legs = &l->head->layout.legs;
@@ -338,9 +323,13 @@ static void read_schedule(struct look *l, struct look_view *v) {
     const struct crew_layout *h = &l->head->layout;
     if (v->stages < 2 || v->stages > STAGE_MOST || !atomic_load(&h->published)) return;
     if (!l->pipeline.turn && pipeline_make(&h->schedule, &h->legs, &l->pipeline)) return;
+    const struct group_plan p = {
+        .ranks = v->ranks, .most = v->most, .seats = v->replicas ? h->seats : 0,
+        .stages = v->stages, .tracks = l->pipeline.tracks,
+        .claimers = within(h->claimers, 1, v->threads)};
     for (int i = 0; i < v->places; i++) {
         if (v->worker[i].state == CREW_EMPTY) continue;
-        read_stages(l, v, &v->worker[i]);
+        group_stages(&p, v->worker[i].rank, v->worker[i].stages);
         read_turn(l, &v->worker[i]);
     }
 }

@@ -58,7 +58,7 @@ struct look_worker {
     bool seated;             /* it has some */
     bool stopped;    /* by a signal, or a debugger */
     int core;        /* where its first thread has run last; -1: unknown */
-    char stages[24]; /* that it serves, "0,2"; empty: none */
+    char stages[GROUP_STAGES]; /* that it serves, "0,2"; empty: none */
     int turn, turns; /* its leg's place among the turns of a step, from 1; 0: unknown */
 };
 

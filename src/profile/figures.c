@@ -365,6 +365,7 @@ static tri_status read_host(struct figures *f, int host) {
     if (!host) f->divided = figures_option(f, "stages") || figures_option(f, "mesh") ||
                             (*h->run.plan && !strstr(h->run.plan, "\nmesh none\n"));
     status = figures_logs(f, host);
+    if (!status) status = figures_members(f, host);
     if (!status && series) status = read_series(f, host, series);
     if (!status && lines) status = figures_lines(f, lines, !series);
     return status;
@@ -403,6 +404,7 @@ void figures_free(struct figures *f) {
     for (size_t i = 0; i < f->n_hosts; i++) run_file_free(&f->host[i].run);
     free(f->host);
     free(f->worker);
+    free(f->member);
     free(f->event);
     free(f->frame);
     arena_free(&f->arena);

@@ -5,6 +5,7 @@
 #ifndef PROFILE_FIGURES_H
 #define PROFILE_FIGURES_H
 
+#include "crew/group.h"
 #include "crew/spend.h"
 #include "observe/run_file.h"
 #include "profile/read.h"
@@ -24,6 +25,19 @@ struct figures_worker {
     int64_t slow_since; /* the step since which its lanes take longer than a slow worker's may; 0:
                          * they don't */
     int64_t no_core_since; /* the same of no_core */
+};
+
+/* A place for a worker, as logs and run.json tell of it; of all that had one. */
+struct figures_member {
+    int host, place;
+    int rank;           /* the latest; -1: a spare, or it has left */
+    const char *state;  /* "starts", "works", "spare", "died", "left"; once the run is over, "died",
+                         * "ended" or "was killed" */
+    int restarts;       /* after deaths among the last RUN_FAULTS faults */
+    bool seated;        /* it has seats of a mesh */
+    struct crew_seats seats;
+    char stages[GROUP_STAGES]; /* of a pipeline; "": none */
+    double ranked, since;      /* when rank and state were logged */
 };
 
 struct figures_host {
@@ -73,6 +87,8 @@ struct figures {
     bool has_run, has_series, old; /* old: its version recorded no causes of waits */
     struct figures_worker *worker;
     size_t n; /* workers */
+    struct figures_member *member;
+    size_t n_members, room_members; /* by host and place */
     struct figures_host *host;
     size_t n_hosts; /* at least 1 */
     double threads; /* of a worker, at least 1 */
@@ -148,6 +164,11 @@ tri_status figures_end(struct figures_parts *p);
 /* metrics.jsonl. Without a series it has the times of workers, as far as they are known. */
 tri_status figures_lines(struct figures *f, const char *path, bool times);
 tri_status figures_logs(struct figures *f, int host);
+/* What an event of a log says of the worker at a place. */
+tri_status figures_member_event(struct figures *f, int host, double time,
+                                const struct json_t *event);
+/* Once all of them have been read. */
+tri_status figures_members(struct figures *f, int host);
 /* From frames: steps, tenths, goodput. */
 void figures_time(struct figures *f);
 

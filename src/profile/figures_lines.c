@@ -188,13 +188,13 @@ static tri_status read_event(struct figures *f, int host, const char *line) {
     json_t *j = json_loads(line, 0, NULL);
     const char *event = json_text_of(j, "event");
     bool taken = *event && strcmp(json_text_of(j, "level"), "info") != 0;
-    double cost = json_number_of(j, "cost", 0);
+    double cost = json_number_of(j, "cost", 0), time = time_of(json_text_of(j, "time"));
     read_memory(&f->host[host], j, event);
     for (size_t i = 0; i < COUNT(info); i++) taken |= !strcmp(event, info[i]);
-    tri_status status = TRI_OK;
-    if (taken && f->n_events < EVENTS_MOST) {
+    tri_status status = figures_member_event(f, host, time, j);
+    if (!status && taken && f->n_events < EVENTS_MOST) {
         const struct figures_event e = {
-            .time = time_of(json_text_of(j, "time")), .host = host,
+            .time = time, .host = host,
             .worker = (int)json_whole_of(j, "worker", -1),
             .pid = (int)fmin(fmax(json_number_of(j, "pid", 0), 0), INT_MAX),
             .name = arena_escaped(&f->arena, event),

@@ -391,6 +391,25 @@ static json_t *json_workers(const struct figures *f) {
     return list;
 }
 
+static json_t *json_places(const struct figures *f) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < f->n_members; i++) {
+        const struct figures_member *m = &f->member[i];
+        char seats[32];
+        base_format(seats, sizeof seats, m->seats.first < m->seats.last ? "%d-%d" : "%d",
+                    m->seats.first, m->seats.last);
+        json_array_append_new(
+            list, json_pack("{s:s,s:i,s:o,s:s,s:i,s:o,s:o,s:o}", "host", f->host[m->host].name,
+                            "worker", m->place, "rank",
+                            m->rank < 0 ? json_null() : json_integer(m->rank), "state", m->state,
+                            "restarts", m->restarts, "replica",
+                            m->seated ? json_integer(m->seats.replica) : json_null(), "seats",
+                            m->seated ? json_string(seats) : json_null(), "stages",
+                            *m->stages ? json_string(m->stages) : json_null()));
+    }
+    return list;
+}
+
 /* Seconds that were not useful, by cause. */
 /* Of each host of a profile, what it sends in a step, and for how long. */
 static json_t *json_links(const struct figures *f) {
@@ -421,12 +440,13 @@ void report_json(const struct report *r, struct text *out) {
     report_sentence(r, &sentence);
     for (size_t i = 0; i < r->n; i++) json_array_append_new(findings, json_finding(r, i));
     json_t *all = json_pack(
-        "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
+        "{s:o,s:f,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "sentence",
         json_text(sentence.data), "communication", f->n > 1 ? communication_of(f) : 0,
         "title", f->run->title, "last", (json_int_t)f->last, "step", json_finite(f->step),
         "seconds", json_finite(f->wall), "goodput",
         json_finite(f->wall > 0 ? f->useful / f->wall : NAN), "shares", json_shares(f->spent),
-        "lost", json_losses(f), "workers", json_workers(f), "links", json_links(f), "findings",
+        "lost", json_losses(f), "workers", json_workers(f), "places", json_places(f), "links",
+        json_links(f), "findings",
         findings, "silent", json_names(r, true), "without_profile", json_names(r, false));
     char *said = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
     if (said) text_add(out, "%s\n", said);

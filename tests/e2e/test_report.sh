@@ -62,8 +62,49 @@ check 'it goes on' state 'it goes on'
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
 check 'it was killed' state 'it was killed'
+states() { "$program" report "$1" --json | tr -d ' \n' | grep -o '"state":"[^"]*"' | tr '\n' ' '; }
+check 'its process, too' test "$(states long)" = '"state":"waskilled" '
 sed 's/"host":"[^"]*"/"host":"h7"/' long/run.json >other.json && mv other.json long/run.json
 check 'of another machine' state 'it goes on, or was killed'
+
+# Ranks, seats and deaths are those of `trireme top`, also after a spare has taken over.
+"$program" train lenet5 -n 2 --spares 1 --lanes 8 --mesh model=2 --strategy channels \
+    --steps 100000 --quiet --out seats >/dev/null 2>&1 &
+pid=$!
+cat >places.py <<'END'
+import json, subprocess, sys
+def run(*words):
+    return subprocess.run([sys.argv[1], *words], capture_output=True, text=True, check=True).stdout
+report, rows = json.loads(run("report", "seats", "--json")), {}
+for line in run("top", "seats", "--once").splitlines():
+    words = line.replace("*", "").split()
+    if words and words[0].isdigit():
+        rows[int(words[0])] = words[1:3]
+want = [["0", "0:0"], ["spare", "-"], ["1", "0:1"]]
+places = report["places"]
+said = [["spare" if p["rank"] is None else str(p["rank"]),
+         "-" if p["seats"] is None else f'{p["replica"]}:{p["seats"]}'] for p in places]
+states = [p["state"] for p in places]
+ok = (said == want == [rows[i] for i in range(3)] and states == ["works", "spare", "works"] and
+      [p["restarts"] for p in places] == [0, 1, 0])
+sys.exit(None if ok else f"{said}, {states}; top: {rows}")
+END
+wait_for() { for _ in $(seq 400); do "$@" && return; sleep 0.05; done; false; }
+worker() { grep -q first-step seats/worker-1.log; }
+check 'two workers have begun' wait_for worker
+kill -9 "$(sed -n 's/.*"start","worker":1,"pid":\([0-9]*\).*/\1/p' seats/agent.log | head -n 1)"
+agree() { python3 places.py "$program" 2>places.txt; }
+check 'a spare has taken over' wait_for agree || cat places.txt
+kill "$pid"
+wait "$pid"
+ended='"state":"ended" '
+check 'the run has ended' test "$(states seats)" = "$ended$ended$ended"
+"$program" train mlp:hidden=8 -n 3 --lanes 4 --stages 4 --pipeline interleaved --steps 5 --quiet \
+    --out staged >/dev/null || exit 1
+stages() {
+    "$program" report staged --json | tr -d ' \n' | grep -o '"stages":"[^"]*"' | tr '\n' ' '
+}
+check 'stages' test "$(stages)" = '"stages":"0,2" "stages":"1,3" "stages":"0,2" '
 
 mkdir none later bad && echo '{"format":9}' >later/run.json && echo '{' >bad/run.json
 mistake 'no run' 2 'err:^trireme: none has no files of a run (run.json, metrics.jsonl); DIR is' \
