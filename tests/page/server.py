@@ -3,12 +3,16 @@
 strange, and that clients cannot hold it up. Usage: server.py PROGRAM [CASE ...]"""
 import json
 import os
+import pathlib
 import random
 import socket
 import stat
 import subprocess
+import sys
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "profile"))
+import make_run
 from served import PROGRAM, Server, free_port, need, run_cases, train, until
 
 
@@ -147,6 +151,51 @@ def cut():
         need(s.process.poll() is None, s.errors())
 
 
+def heat():
+    """All hosts have the same columns: one that joins late, and steps that were done again."""
+    for name in ("h0", "h1"):
+        os.makedirs(f"heat/run/hosts/{name}")
+    first, late, again = (f"heat/run/hosts/{name}" for name in (
+        "h0/workers.series", "h1/workers.series", "h1/again"))
+    make_run.write_series(first, 1000, 2)
+    make_run.write_series(late, 300, 2, before=500)
+    make_run.write_series(again, 300, 2, before=700)  # it was killed after 800, and saved at 700
+    with open(late, "ab") as f:
+        f.write(open(again, "rb").read()[make_run.constant("SERIES_PAGE"):])
+    with open("heat/run/metrics.jsonl", "w") as f:
+        f.write('{"step":1000,"loss":2}\n')
+    os.unlink(again)
+    with Server("heat") as s:
+        found = json.loads(s.ask("/api/heat?run=0&pixels=110").text)
+        need(found["first"] == 1 and found["steps"] == list(range(10, 1001, 10)), found["steps"])
+        need(found["seconds"][29] == 5 and 0.05 < found["seconds"][30] < 0.06, found["seconds"])
+        need(found["ends"] == sorted(found["ends"]) and
+             abs(found["ends"][99] - make_run.BEGAN - 55) < 0.1, found["ends"])
+        (one, other), (joined, slow) = (host["workers"] for host in found["hosts"])
+        need(None not in one["lane"] and one["lanes"] == 1000, one)
+        slow_from = lambda worker: [i for i, x in enumerate(worker["no_core"]) if x and x > 0.1][0]
+        need(slow_from(other) == 60 and slow_from(slow) == 68, (other, slow))
+        need(joined["lane"][:50] == [None] * 50 and None not in joined["lane"][50:], joined)
+        need(joined["lanes"] == 600, joined["lanes"])
+        shares = [(slow["no_core"][i] or 0) for i in (69, 75, 99)]
+        need(shares[0] > 0.28 and 0.13 < shares[1] < 0.16 and shares[2] > 0.28, shares)
+        # Frames of four steps in columns of ten.
+        make_run.write_series(first, 40000, 2)
+        until(lambda: json.loads(s.ask("/api/heat?run=0&pixels=4000").text)["steps"][-1] == 40000,
+              "the new steps are not shown")
+        found = json.loads(s.ask("/api/heat?run=0&pixels=4000").text)
+        need(found["steps"] == list(range(10, 40001, 10)), found["steps"][:9])
+        worker = found["hosts"][0]["workers"][1]
+        need(None not in worker["lane"] and slow_from(worker) == 2400, worker["no_core"][2398:2402])
+    # Frames of many steps, in each of their columns.
+    train("lenet5", "--steps", "60", out="real/run")
+    with Server("real") as s:
+        found = json.loads(s.ask("/api/heat?run=0&pixels=600").text)
+        lane = found["hosts"][0]["workers"][0]["lane"]
+        need(found["steps"] == list(range(1, 61)) and len(set(lane)) < 60, (found["steps"], lane))
+        need(None not in lane, lane)
+
+
 def later():
     os.makedirs("later/run")
     with open("later/run/run.json", "w") as f:
@@ -202,5 +251,5 @@ def ends():
 
 
 run_cases({"mistakes": mistakes, "who may ask": who, "the same link": token_file,
-           "new runs": found, "files that are cut": cut, "a later version": later,
+           "new runs": found, "files that are cut": cut, "heat": heat, "a later version": later,
            "live": live, "an end": ends})

@@ -6,6 +6,7 @@ is written to the console, and no other host is asked. Pictures are kept in BUIL
 Usage: walk.py PROGRAM BUILD [CASE ...]; SLOW=1: in both themes"""
 import base64
 import csv
+import datetime
 import glob
 import json
 import os
@@ -19,6 +20,8 @@ import tempfile
 import time
 
 BUILD = os.path.abspath(sys.argv.pop(2))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "profile"))
+import make_run
 from chromium import Chromium
 from served import PROGRAM, Server, need, run_cases, train, until
 
@@ -78,7 +81,8 @@ class Browser:
         return answer["result"].get("value")
 
     def wait(self, script, text=None, limit=15):
-        until(lambda: self.run(f"Boolean({script})"), text or f"never: {script}", limit)
+        until(lambda: self.run(f"Promise.resolve({script}).then(Boolean)"),
+              text or f"never: {script}", limit)
 
     def size(self, width, theme):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900,
@@ -101,6 +105,16 @@ class Browser:
     def key(self, text):
         self.ask("Input.dispatchKeyEvent", type="keyDown", key=text, text=text)
         self.ask("Input.dispatchKeyEvent", type="keyUp", key=text)
+
+    def click(self, selector, across=0.5, down=0.5):
+        """At this part of the element's width and height."""
+        x, y = self.run(f"""(() => {{
+            const one = document.querySelector({json.dumps(selector)});
+            one.scrollIntoView({{block: "center"}});
+            const box = one.getBoundingClientRect();
+            return [box.left + {across} * box.width, box.top + {down} * box.height]; }})()""")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def check(self):
         need(not self.trouble, f"on the console: {self.trouble}")
@@ -223,6 +237,8 @@ def pages():
         before = browser.run("document.querySelector('main').innerText")
         browser.wait(f"document.querySelector('main').innerText !== {json.dumps(before)}",
                      "no update within 2 s", 2)
+        browser.open(f"workers/{number['going']}")
+        need(states(browser) == ["works"], states(browser))
         going.send_signal(signal.SIGTERM)
         going.wait(20)
         look(browser, "runs", "runs", EXPECT["runs"])
@@ -250,6 +266,11 @@ def pages():
             one.close()
 
 
+def states(browser):
+    return browser.run("""[...document.querySelectorAll('[data-source$=".state"]')]
+        .map((one) => one.innerText)""")
+
+
 def clicks(browser, number):
     """A click, or a key, and what it does, on every page."""
     browser.open("runs")
@@ -265,6 +286,15 @@ def clicks(browser, number):
     browser.wait("document.querySelector('[data-focus=\"wait\"]')")
     browser.run("document.querySelector('[data-focus=\"wait\"]').click()")
     browser.wait("document.querySelector('[data-focus=\"wait\"]').ariaPressed === 'true'")
+    browser.open(f"workers/{number['mesh']}")
+    need(states(browser) == ["ended", "ended"], states(browser))
+    browser.run("document.querySelector('[data-focus=group]').focus()")
+    for key, code, wanted in (("ArrowDown", 40, "seat 0, seat 1"), ("ArrowUp", 38, "")):
+        for kind in ("rawKeyDown", "keyUp"):
+            browser.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code)
+        browser.wait(f"""import("/draw.js").then(({{written}}) => written.map(({{text}}) => text)
+            .filter((text) => text.startsWith("seat")).join(", ") === "{wanted}")""",
+            f"{key} does not group by seats")
     browser.open(f"log/{number['two']}")
     browser.run("""(() => { const s = document.querySelector('[data-focus="event"]');
         s.value = 'end'; s.dispatchEvent(new Event('change')); })()""")
@@ -284,6 +314,84 @@ def clicks(browser, number):
     browser.run("document.querySelector('[data-focus=\"theme\"]').click()")
     need(browser.run("document.documentElement.classList.contains('dark')"), "no dark theme")
     browser.run("localStorage.clear()")
+
+
+def moments():
+    """A fault leads to its lines, a line to its moment in the times of workers; all times are of
+    the browser's zone."""
+    steps, died = 1000, {1: 400, 2: 700}
+    folder = pathlib.Path("moments/run")
+    folder.mkdir(parents=True)
+    make_run.write_run(folder / "run.json", steps, 3)
+    make_run.write_metrics(folder / "metrics.jsonl", steps)
+    make_run.write_series(folder / "workers.series", steps, 3)
+    run = json.loads((folder / "run.json").read_text())
+    times = {worker: make_run.BEGAN + make_run.seconds_of(steps, step) - 0.01
+             for worker, step in died.items()}
+    run["faults"] = [{"kind": "death", "time": time, "worker": worker, "step": died[worker],
+                      "cost": 0.4, "text": "lane 3"} for worker, time in times.items()]
+    (folder / "run.json").write_text(json.dumps(run))
+    with open(folder / "agent.log", "w") as f:
+        for worker, time in times.items():
+            utc = datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+            f.write(json.dumps({"time": f"{utc:%Y-%m-%dT%H:%M:%S}.{utc.microsecond // 1000:03}Z",
+                                "level": "warning", "event": "death", "worker": worker,
+                                "text": "lane 3"}) + "\n")
+    zone = datetime.timezone(datetime.timedelta(hours=5, minutes=45))
+    local = {worker: f"{datetime.datetime.fromtimestamp(time, zone):%H:%M:%S}"
+             for worker, time in times.items()}
+    with Server("moments") as server:
+        browser = Browser(server)
+        try:
+            browser.ask("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
+            for i, worker in enumerate((2, 1)):
+                browser.open("faults/0")
+                row = "table[aria-label=faults] tbody tr" + " + tr" * i
+                text = browser.run("document.querySelector('[aria-label=faults]').innerText")
+                need("UTC+05:45" in text and local[worker] in text, text)
+                browser.click(row + " a")
+                browser.wait(f"""(([line, ...more]) => !more.length &&
+                    line?.innerText.includes("worker={worker} "))(
+                    document.querySelectorAll("table.log tr"))""", "not the lines of a fault")
+                text = browser.run("document.querySelector('main').innerText")
+                need("UTC+05:45" in text and local[worker] in text, text)
+                browser.click("table.log a[href*=workers]")
+                browser.wait("location.hash.startsWith('#workers')")
+                step = int(browser.run("location.hash.split('=')[1]"))
+                need(0 <= step - died[worker] < 4, f"step {step}, not {died[worker]}")
+            shown(browser, server, step)
+            browser.key("d")
+            browser.wait(f"!location.hash.endsWith('={step}')", "the key d does nothing")
+            later = int(browser.run("location.hash.split('=')[1]"))
+            need(step < later < step + 5, f"from step {step} to {later}")
+            browser.click("#heat", 0.5, 0.1)
+            browser.wait(f"!location.hash.endsWith('={later}')", "a click there does nothing")
+            shown(browser, server, int(browser.run("location.hash.split('=')[1]")))
+            browser.open("faults/0")
+            part = (times[2] - make_run.BEGAN) / (run["entries"][0]["end"] - make_run.BEGAN)
+            width = browser.run("document.getElementById('faults').clientWidth")
+            browser.click("#faults", (72 + part * (width - 84)) / width, 50 / 84)
+            browser.wait("location.hash === '#log/0?event=death&worker=2'", "no line of the fault")
+            browser.open("summary/0")
+            browser.click("#heat", 0.5, 0.1)
+            browser.wait("location.hash.startsWith('#workers/0?step=')", "a click there")
+            browser.check()
+        finally:
+            browser.close()
+
+
+def shown(browser, server, step):
+    """The table of a step has the numbers of its column on the heat map."""
+    table = f"document.querySelector('[aria-label=\"step {step} by worker\"]')"
+    browser.wait(table, f"step {step} is not shown")
+    found = browser.run(f"[...{table}.querySelectorAll('[data-value]')].map((one) =>"
+                        " Number(one.dataset.value))")
+    pixels = browser.run("document.getElementById('page').clientWidth") - 140
+    heat = json.loads(server.ask(f"/api/heat?run=0&pixels={pixels // 2}").text)
+    at = next(i for i, last in enumerate(heat["steps"]) if last >= step)
+    wanted = [worker[name][at] for worker in heat["hosts"][0]["workers"]
+              for name in ("lane", "wait", "samples", "no_core")]
+    need(found == wanted, f"{found} are shown, and not {wanted}")
 
 
 def hostile():
@@ -384,5 +492,5 @@ if not shutil.which("chromium"):
     print("1 skipped: there is no chromium")
     sys.exit(77)
 if __name__ == "__main__":
-    run_cases({"pages": pages, "hostile": hostile, "nothing": nothing, "another server": restarted,
-               "ten tabs": tabs, "in turn": in_turn})
+    run_cases({"pages": pages, "moments": moments, "hostile": hostile, "nothing": nothing,
+               "another server": restarted, "ten tabs": tabs, "in turn": in_turn})

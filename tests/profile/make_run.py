@@ -68,7 +68,8 @@ def variants(steps, slow, waits):
     return [one() for _ in range(VARIANTS)]
 
 
-def write_series(path, steps, workers):
+def write_series(path, steps, workers, before=0):
+    """before: steps that the run had done when the file began"""
     at, lines = 0, []
     for name, kind in COLUMNS:
         lines.append(f"{name} {kind} {at}\n")
@@ -93,7 +94,7 @@ def write_series(path, steps, workers):
             time += covers
             worst = (round(SLOWEST * 1e9), slowest_step(steps)) if has_slowest else (
                 round(STEP * 1.1e9), first)
-            head = HEAD.pack(last, time, covers, *worst, last - first + 1, 0, 0, 0, 0, 0)
+            head = HEAD.pack(before + last, time, covers, *worst, last - first + 1, 0, 0, 0, 0, 0)
             place = random.choices(waits if late else usual, k=workers)
             if late and workers > 1:
                 place[1] = random.choice(slow)
@@ -152,4 +153,5 @@ def main():
     write_series(o.directory / "workers.series", o.steps, o.workers)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -29,7 +29,8 @@ const pages = [
 const $ = (id) => document.getElementById(id);
 let current = null, loading = false, again = false;
 const states = new Map(); // what pages keep, by address without its query
-let held = false, waits = false; // the pointer is down: what is below it stays
+// While the pointer is down, what is below it stays, and so does a list that is open.
+let held = false, opened = false, waits = false;
 
 /* ---- theme ---- */
 
@@ -114,14 +115,17 @@ function put(parent, children) {
 }
 
 addEventListener("pointerdown", () => { held = true; });
-for (const end of ["pointerup", "pointercancel", "blur"])
+for (const begin of ["pointerdown", "keydown"])
+    addEventListener(begin, ({target}) => { opened = target.tagName === "SELECT"; });
+for (const end of ["pointerup", "pointercancel", "blur", "change"])
     addEventListener(end, () => {
         held = false;
+        opened = opened && end !== "change";
         if (waits) setTimeout(render);
     });
 
 export function render() {
-    waits = held || document.activeElement?.tagName === "SELECT";
+    waits = held || (opened && document.activeElement?.tagName === "SELECT");
     if (waits) return;
     theme();
     put($("pages"), links());

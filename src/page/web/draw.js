@@ -76,9 +76,14 @@ export function duration(seconds) {
     return `${value < 9.95 ? value.toFixed(1) : Math.round(value)}\u2009${name}`;
 }
 
+// All times that are shown are local.
 export function moment(seconds) {
     return new Date(1000 * seconds).toLocaleString("sv");
 }
+
+// "UTC+02:00"
+export const zone = (seconds) =>
+    `UTC${(/GMT([+-]\d\d)(\d\d)/.exec(new Date(1000 * seconds)) ?? []).slice(1).join(":")}`;
 
 export const colour = (name) =>
     getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

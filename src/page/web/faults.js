@@ -2,8 +2,8 @@
 // Faults: what went wrong, and what did it cost?
 import {address} from "/app.js";
 import {get} from "/data.js";
-import {asTable, colour, count, duration, element, from, moment, number, pen, share,
-    write} from "/draw.js";
+import {asTable, colour, count, duration, element, from, moment} from "/draw.js";
+import {number, pen, share, write, zone} from "/draw.js";
 
 export async function load({run}) {
     const [{row, file}, report] = await Promise.all([get("run", {run}), get("report", {run})]);
@@ -51,8 +51,8 @@ function list(file, run) {
     if (!faults.length) return null;
     return element("section", {}, element("h2", {}, "Deaths, stalls, take-overs"),
         element("div", {class: "wide"}, element("table", {"aria-label": "faults"},
-            element("thead", {}, element("tr", {}, ...["when", "step", "what", "worker", "cost",
-                ""].map((title) =>
+            element("thead", {}, element("tr", {}, ...[`when, ${zone(faults[0].time)}`,
+                "step", "what", "worker", "cost", ""].map((title) =>
                 element("th", {scope: "col"}, title)))),
             element("tbody", {}, ...faults.map((fault, i) => element("tr", {},
                 number(fault.time, `run.json:faults.${i}.time`, moment, {}, "td"),
@@ -63,7 +63,9 @@ function list(file, run) {
                     ? `worker ${fault.worker}` : "")),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
                 element("td", {}, from(`run.json:faults.${i}.text`, fault.text), " ",
-                    element("a", {href: place(run, fault)}, "log")))).reverse()))));
+                    element("a", {href: place(run, fault)}, "log"), " ",
+                    element("a", {href: address("workers", run, `step=${fault.step}`)},
+                        "workers")))).reverse()))));
 }
 
 export function show({row, file, report}, current) {
@@ -109,6 +111,14 @@ export function drawn({row, file}) {
                 X(fault.time + (fault.cost ?? 0)) - X(fault.time)), 16);
         }
     }
+    canvas.onclick = (event) => {
+        const box = canvas.getBoundingClientRect(), x = event.clientX - box.left;
+        const distance = ({time, cost}) => Math.max(X(time) - x, x - X(time + (cost ?? 0)), 0);
+        const worker = Math.floor((event.clientY - box.top) / ROW);
+        const [nearest] = faults.filter((one) => one.worker === worker).sort((a, b) =>
+            distance(a) - distance(b));
+        if (nearest && distance(nearest) < 8) location.hash = place(row.run, nearest);
+    };
     const time = (seconds) => moment(seconds).slice(11);
     write(g, time(begin), left, height - 8, "ink3");
     write(g, time(end), width - 12, height - 8, "ink3", "right");

@@ -2,7 +2,8 @@
 // A heat map: a row per worker, a column per pixel or wider. Grey is usual, red is worst.
 import {colour, pen, ticks, write} from "/draw.js";
 
-const ROW = 22, GAP = 2, RIGHT = 12, BELOW = 22;
+const ROW = 22, GAP = 2, LABEL = 22, RIGHT = 12, BELOW = 22;
+const NAMES = "12px Inter, system-ui, sans-serif";
 
 function mixed(from, to, part) {
     const parse = (text) => text.match(/\w\w/g).map((pair) => parseInt(pair, 16));
@@ -19,18 +20,35 @@ function palette(n = 64) {
     });
 }
 
-// rows: [{name, values: [0..1 or null]}]; steps: [columns], the last step of each. Returns what
-// finds the row and column below a pixel.
-export function heat(canvas, rows, steps, {marks = []} = {}) {
-    const height = rows.length * (ROW + GAP) + BELOW, {g, width} = pen(canvas, height);
-    const left = Math.ceil(8 + Math.max(...rows.map(({name}) => {
-        g.font = "12px Inter, system-ui, sans-serif";
-        return g.measureText(name).width;
-    }), 20));
-    const inside = width - left - RIGHT, n = steps.length, cell = inside / n, colours = palette();
-    rows.forEach(({name, values}, y) => {
-        const top = y * (ROW + GAP);
-        g.font = "12px Inter, system-ui, sans-serif";
+// The column of a step; -1: none has it.
+export const column = ({first, steps}, step) =>
+    (step < first ? -1 : steps.findIndex((last) => last >= step));
+
+// rows: [{name, group, values: [0..1 or null]}], of which those of a group follow each other; grid:
+// {first, steps}, the first step and the last one of each column; marks: [{row, step}]; chosen: a
+// column. Returns what finds the row and column below a pixel.
+export function heat(canvas, rows, grid, {marks = [], chosen = -1} = {}) {
+    const tops = [];
+    let bottom = 0;
+    rows.forEach(({group}, i) => {
+        if (group && group !== rows[i - 1]?.group) bottom += LABEL;
+        tops.push(bottom);
+        bottom += ROW + GAP;
+    });
+    const height = bottom + BELOW, {g, width} = pen(canvas, height);
+    g.font = NAMES;
+    const left = Math.ceil(8 + Math.max(...rows.map(({name}) => g.measureText(name).width), 20));
+    const inside = width - left - RIGHT, n = grid.steps.length, cell = inside / n;
+    const colours = palette();
+    rows.forEach(({name, group, values}, y) => {
+        const top = tops[y];
+        if (group && group !== rows[y - 1]?.group) {
+            g.fillStyle = colour("rule2");
+            if (y) g.fillRect(0, top - LABEL + 1, width - RIGHT, 1);
+            g.font = "600 11px Inter, system-ui, sans-serif";
+            write(g, group, 0, top - LABEL / 2 + 1, "ink3");
+        }
+        g.font = NAMES;
         write(g, name, 0, top + ROW / 2, "ink2");
         values.forEach((value, x) => {
             if (value === null) return;
@@ -40,20 +58,26 @@ export function heat(canvas, rows, steps, {marks = []} = {}) {
             g.fillRect(left + from, top, to - from, ROW);
         });
     });
+    if (chosen >= 0) {
+        g.strokeStyle = colour("ink");
+        g.strokeRect(left + Math.floor(chosen * cell) - 0.5, 0.5,
+            Math.max(2, Math.ceil(cell)) + 1, bottom - 1);
+    }
     g.font = "600 12px Inter, system-ui, sans-serif";
     const at = (step) => {
-        const x = steps.findIndex((last) => last >= step);
+        const x = column(grid, Math.max(step, grid.first));
         return left + (x < 0 ? n : x + 0.5) * cell;
     };
     for (const {row, step} of marks) {
         const x = at(step);
         g.fillStyle = colour("paper");
-        g.fillRect(x - 6, row * (ROW + GAP) + 4, 12, ROW - 8);
-        write(g, "✕", x, row * (ROW + GAP) + ROW / 2, "bad", "center");
+        g.fillRect(x - 6, tops[row] + 4, 12, ROW - 8);
+        write(g, "✕", x, tops[row] + ROW / 2, "bad", "center");
     }
     g.font = "11px Inter, system-ui, sans-serif";
     let free = 0;
-    for (const step of ticks(0, steps.at(-1) ?? 0, Math.max(2, Math.floor(inside / 110)))) {
+    for (const step of ticks(grid.first, grid.steps.at(-1) ?? 0,
+        Math.max(3, Math.floor(inside / 110)))) {
         const text = step.toLocaleString("en"), half = g.measureText(text).width / 2;
         const x = Math.min(Math.max(at(step), left + half), width - half);
         if (x - half < free) continue;
@@ -61,7 +85,8 @@ export function heat(canvas, rows, steps, {marks = []} = {}) {
         free = x + half + 12;
     }
     return {find: (x, y) => {
-        const row = Math.floor(y / (ROW + GAP)), column = Math.floor((x - left) / cell);
-        return rows[row] && column >= 0 && column < n ? {row, column} : null;
+        const row = tops.findIndex((top) => y >= top && y < top + ROW + GAP);
+        const below = Math.floor((x - left) / cell);
+        return row >= 0 && below >= 0 && below < n ? {row, column: below} : null;
     }};
 }

@@ -2,7 +2,7 @@
 // Log: what happened, in the words of agents and workers? All logs, and what workers have printed.
 import {address, reload} from "/app.js";
 import {get} from "/data.js";
-import {count, element, from as said, number} from "/draw.js";
+import {count, element, from as said, moment, number, zone} from "/draw.js";
 
 const fields = ["worker", "level", "event", "text", "since"];
 
@@ -13,9 +13,23 @@ export async function load({run, state, query}) {
     }
     const words = Object.fromEntries(fields.filter((field) => state[field] !== "").map((field) =>
         [field, state[field]]));
-    const [{row, file}, {lines, all}] = await Promise.all([get("run", {run}),
-        get("log", {run, ...words})]);
-    return {row, file, lines, all};
+    const [{row, file}, {lines, all}, times] = await Promise.all([get("run", {run}),
+        get("log", {run, ...words}), get("heat", {run, pixels: 400})]);
+    return {row, file, lines, all, times};
+}
+
+const seconds = (time) => Date.parse(time) / 1000; // NaN: it is no time
+
+const clock = (time) => Number.isNaN(seconds(time)) ? time
+    : moment(seconds(time)).slice(11) + time.slice(19, 23);
+
+// The step of a line; of one that names none, that of its time, as far as workers.series tells.
+function moments({steps, ends}, run, [time, , , , , step]) {
+    const ended = ends.findIndex((end) => end !== null && end >= seconds(time));
+    const at = step > 0 ? step : Number.isNaN(seconds(time)) ? undefined : steps.at(ended);
+    return at === undefined ? [] : [
+        element("a", {href: address("curves", null, `runs=${run}&step=${at}`)}, "curves"), " ",
+        element("a", {href: address("workers", run, `step=${at}`)}, "workers")];
 }
 
 // Lines that differ by their time alone are folded.
@@ -51,7 +65,7 @@ function lead(lines, all, filtered) {
             said("log", `${last[1]}: ${last[3]} ${last[4]}`)] : [], ".");
 }
 
-export function show({row, file, lines, all}, current) {
+export function show({row, file, lines, all, times}, current) {
     current.shown = {row};
     const {state, run} = current;
     const set = (field) => (event) => { state[field] = event.target.value; reload(); };
@@ -61,6 +75,7 @@ export function show({row, file, lines, all}, current) {
             element("option", {value, selected: String(state[field]) === String(value) ? "" : null},
                 text))));
     const workers = Math.max(0, file?.workers ?? 0);
+    const last = lines.findLast(([time]) => !Number.isNaN(seconds(time)));
     const filtered = fields.some((field) => state[field] !== "");
     const find = element("input", {type: "search", placeholder: "text",
         "aria-label": "text in a line",
@@ -75,16 +90,19 @@ export function show({row, file, lines, all}, current) {
                 [name, name])]),
             find, state.since ? element("button", {type: "button", "data-focus": "since",
                 onclick: () => { state.since = ""; reload(); }}, `from step ${state.since} on ✕`)
-                : null),
+                : null,
+            last ? element("span", {class: "dim small"}, "Times are local, ",
+                said("browser", zone(seconds(last[0]))), ".") : null),
         element("div", {class: "wide"}, element("table", {class: "log", "aria-label": "log"},
-            element("tbody", {}, ...folded(lines).reverse().map(({line: [time, from, level, event,
-                text, step], times}) =>
-                element("tr", {"data-source": "log"}, element("td", {class: "dim mono"}, time
-                    ? element("time", {datetime: time}, time.slice(11, 23)) : ""),
-                    element("td", {class: "dim"}, from),
+            element("tbody", {}, ...folded(lines).reverse().map(({line, times: same}) => {
+                const [time, from, level, event, text] = line;
+                return element("tr", {"data-source": "log"},
+                    element("td", {class: "dim mono"}, time ? element("time",
+                        {datetime: time, title: moment(seconds(time))}, clock(time))
+                        : ""),
+                    element("td", {class: "dim"}, from.replaceAll(" ", "\u00a0")),
                     element("td", {class: level === "error" ? "bad" : level === "warning" ? "warn"
-                        : ""}, event, times > 1 ? ` × ${times}` : ""),
-                    element("td", {class: "mono"}, text, " ",
-                        step > 0 ? element("a", {href: address("curves", null,
-                            `runs=${run}&step=${step}`)}, "curves") : ""))))))];
+                        : ""}, event, same > 1 ? ` × ${same}` : ""),
+                    element("td", {class: "mono"}, text, " ", ...moments(times, run, line)));
+            }))))].filter(Boolean);
 }

@@ -2,7 +2,7 @@
 // Runs: which run was it, and which is the best?
 import {address, render} from "/app.js";
 import {get} from "/data.js";
-import {count, duration, element, from, moment, number, share, short} from "/draw.js";
+import {count, duration, element, from, moment, number, share, short, zone} from "/draw.js";
 import {spark} from "/plot.js";
 import {table} from "/table.js";
 
@@ -95,7 +95,8 @@ function columns(rows, chosen, choose) {
         {name: "took", key: lasted, right: true,
          cell: (row) => number(lasted(row), "run.json:entries", duration)},
         {name: "began", key: (row) => row.began, right: true,
-         cell: (row) => number(row.began, "run.json:entries.0.begin", moment)}];
+         cell: (row) => number(row.began, "run.json:entries.0.begin", moment,
+             {title: zone(row.began)})}];
 }
 
 function best(rows) {

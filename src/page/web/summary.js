@@ -5,15 +5,15 @@ import {get} from "/data.js";
 import {asTable, bytes, count, duration, element, from, number, share, short} from "/draw.js";
 import {groups} from "/kinds.js";
 import {plot} from "/plot.js";
-import {all, picture} from "/workers.js";
+import {all, numbers, picture} from "/workers.js";
 
 export async function load({run}) {
     const pixels = Math.max(50, Math.min(560, document.getElementById("page").clientWidth - 120));
     const wide = Math.max(50, Math.min(1100, document.getElementById("page").clientWidth - 140));
-    const [{row, file}, report, loss, {hosts}] = await Promise.all([
+    const [{row, file}, report, loss, times] = await Promise.all([
         get("run", {run}), get("report", {run}), get("curve", {run, pixels}),
         get("heat", {run, pixels: Math.floor(wide / 2)})]);
-    return {row, file, report, loss, hosts};
+    return {row, file, report, loss, times};
 }
 
 const source = (field) => `report:${field}`;
@@ -92,7 +92,8 @@ function figure(title, value, unit, note) {
         element("p", {class: "small dim"}, note));
 }
 
-export function show({row, file, report, loss, hosts}, current) {
+export function show(data, current) {
+    const {row, file, report, loss} = data, workers = all(data);
     current.shown = {row};
     const rate = row.step > 0 && row.seconds > 0 && row.batch > 0
         ? row.step * row.batch / row.seconds : null;
@@ -114,12 +115,13 @@ export function show({row, file, report, loss, hosts}, current) {
                 {href: address("curves", null, `runs=${row.run}`)}, "Curves"),
                     " has all results.")),
         ),
-        all(hosts).length > 1 ? element("section", {},
+        workers.length > 1 ? element("section", {},
             element("h2", {}, "Time of a lane by worker"),
             element("p", {class: "dim small"}, "Against the median of the step; ✕: it died. ",
                 element("a", {href: address("workers", row.run)}, "Workers")),
             element("figure", {}, element("canvas", {id: "heat", role: "img",
-                "aria-label": "time of a lane of each worker over steps"}))) : "",
+                "aria-label": "time of a lane of each worker over steps"}),
+                numbers(data, "lane"))) : "",
         element("section", {class: "three"},
             figure("Goodput", number(report.goodput, source("goodput"), share),
                 "of the time was useful",
@@ -132,15 +134,19 @@ export function show({row, file, report, loss, hosts}, current) {
                        number(report.step, source("step"), duration))),
             figure("Memory", number(file?.memory, "run.json:memory", bytes), "planned",
                    element("span", {}, "a worker took up to ",
-                       number(Math.max(0, ...all(hosts).map(({memory}) => memory ?? 0)) || null,
+                       number(Math.max(0, ...workers.map(({memory}) => memory ?? 0)) || null,
                            "workers.series:memory-kib", bytes), "; ",
                        number(file?.parameters, "run.json:parameters", count), " parameters"))),
     ];
 }
 
-export function drawn(data) {
-    const {loss} = data;
-    picture(document.getElementById("heat"), data, "lane");
+export function drawn(data, {run}) {
+    const {loss} = data, map = document.getElementById("heat"), find = picture(map, data, "lane");
+    if (find)
+        map.onclick = (event) => {
+            const at = find(event);
+            if (at) location.hash = address("workers", run, `step=${at.step}`);
+        };
     const canvas = document.getElementById("loss");
     if (!canvas || loss.begin === null) return;
     plot(canvas, 180, [{points: loss.training, colour: "compute"},
