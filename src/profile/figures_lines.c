@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What metrics.jsonl and logs say of a run. */
-#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -211,14 +210,13 @@ static tri_status read_event(struct figures *f, int host, const char *line) {
 
 /* A log that cannot be read is left out. */
 static tri_status read_log(struct figures *f, int host, const char *path) {
-    char *line = NULL;
-    size_t room = 0;
+    struct line_file file = {0};
+    char *line;
     tri_status status = TRI_OK;
-    const int fd = base_open(path, O_RDONLY, NULL);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    while (file && !status && getline(&line, &room, file) > 0) status = read_event(f, host, line);
-    free(line);
-    if (file) fclose(file);
+    if (line_file_open(&file, path, 0)) return TRI_OK;
+    while (!status && (line_file_next(&file, &line) >= 0 || line_file_rest(&file, &line) >= 0))
+        status = read_event(f, host, line);
+    line_file_close(&file);
     return status;
 }
 

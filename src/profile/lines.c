@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/lines.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MOST 1000 /* fields; further ones are not read */
 
@@ -163,33 +161,27 @@ bool lines_scan(struct lines *l, const char *line) {
 
 /* ---- files ---- */
 
-tri_status lines_open(struct lines *l, const char *path) {
-    const int fd = base_open(path, O_RDONLY, NULL);
-    if (fd < 0) return base_last();
-    l->file = fdopen(fd, "r");
-    if (l->file) return TRI_OK;
-    close(fd);
-    return base_no_memory(path);
+tri_status lines_open_at(struct lines *l, const char *path, int64_t at) {
+    return line_file_open(&l->file, path, at);
 }
 
+tri_status lines_open(struct lines *l, const char *path) { return lines_open_at(l, path, 0); }
+
 bool lines_next(struct lines *l) {
-    for (ssize_t n; (n = getline(&l->line, &l->room, l->file)) > 0 && l->line[n - 1] == '\n';) {
-        l->line[n - 1] = 0;
-        if ((size_t)n - 1 == strlen(l->line) && lines_scan(l, l->line)) return true;
+    for (ssize_t n; (n = line_file_next(&l->file, &l->line)) >= 0;) {
+        if ((size_t)n == strlen(l->line) && lines_scan(l, l->line)) return true;
         l->damaged++;
     }
-    fclose(l->file);
-    l->file = NULL;
+    line_file_close(&l->file);
     return false;
 }
 
 void lines_free(struct lines *l) {
-    if (l->file) fclose(l->file);
+    line_file_close(&l->file);
     for (size_t i = 0; i < l->n; i++) free(l->name[i]);
     free(l->name);
     free(l->value);
     free(l->seen);
-    free(l->line);
     *l = (struct lines){0};
 }
 

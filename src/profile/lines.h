@@ -4,9 +4,7 @@
 #ifndef PROFILE_LINES_H
 #define PROFILE_LINES_H
 
-#include <stdio.h>
-
-#include "base/base.h"
+#include "profile/line_file.h"
 
 /* The first fields; the results follow, in the order in which they first appear. */
 enum lines_field {
@@ -31,13 +29,14 @@ struct lines {
     int64_t damaged;     /* lines that are left out, of all files */
 
     size_t names, values, kinds; /* capacities */
-    FILE *file;
-    char *line;
-    size_t room;
+    struct line_file file;
+    char *line;       /* the current one */
     int guess[2][64]; /* the fields of the preceding line, in its order */
 };
 
 tri_status lines_open(struct lines *l, const char *path);
+/* The same from a line on that begins there. */
+tri_status lines_open_at(struct lines *l, const char *path, int64_t at);
 /* The next line that has a step; false at the end, where the file is closed. A last line without a
  * newline is still being written. */
 bool lines_next(struct lines *l);

@@ -12,6 +12,8 @@
 
 #include "observe/files.h"
 #include "observe/json.h"
+#include "observe/log.h"
+#include "profile/line_file.h"
 
 /* Files of a run, by their names. Each may have a .old with earlier lines. */
 static const struct kind {
@@ -35,12 +37,12 @@ struct stream {
     char *path, *from; /* from: "h0 worker 1" */
     char *folder;
     int place;         /* of the worker; -1: none */
-    FILE *file;        /* null: it is not there yet, or over */
+    struct line_file file; /* closed: it is not there yet, or over */
     ino_t inode;
     char *line;
-    size_t room;
     json_t *json;     /* of the line; null: it is none */
     const char *time; /* in it; "" */
+    char before[LOG_TIME]; /* of the line before */
     bool has;         /* a line that has not been taken */
     bool ended;       /* of an agent: it has, or others say that its host is lost */
     /* Of OUTPUT: bytes read, those of FILE.old, too; of these, where the part begins that notes are
@@ -53,19 +55,16 @@ struct logs {
     struct stream *stream;
     size_t n, capacity;
     bool begun; /* a line of step `since` has come */
+    int64_t back;
     void (*take)(const struct logs_line *line, void *to);
     void *to;
 };
 
 /* ---- the files ---- */
 
-static bool open_stream(struct stream *s) {
+static void open_stream(struct stream *s) {
     struct stat is;
-    const int fd = base_open(s->path, O_RDONLY, &is); /* a pipe would wait for ever */
-    s->file = fd < 0 ? NULL : fdopen(fd, "r");
-    if (s->file) s->inode = is.st_ino;
-    else if (fd >= 0) close(fd);
-    return s->file;
+    if (!line_file_open(&s->file, s->path, 0) && !fstat(s->file.fd, &is)) s->inode = is.st_ino;
 }
 
 /* Of a file's name. Null: it is none of ours. *place: of the worker; -1: none. */
@@ -140,33 +139,28 @@ static tri_status add_all(struct logs *m, const char *directory) {
 
 /* The length of a line, which ends with a zero; -1: there is no whole one. */
 static ssize_t read_line(struct stream *s) {
-    const long at = ftell(s->file);
-    ssize_t n = getline(&s->line, &s->room, s->file);
-    if (n > 0 && s->line[n - 1] == '\n') n--;
-    else if (n <= 0 || !s->old) { /* it may be being written */
-        clearerr(s->file);
-        if (at >= 0) fseek(s->file, at, SEEK_SET);
-        return -1;
-    }
-    s->line[n] = 0;
-    return n;
+    const ssize_t n = line_file_next(&s->file, &s->line);
+    return n < 0 && s->old ? line_file_rest(&s->file, &s->line) : n; /* else it may be written */
 }
 
 /* What is no object is a line, too. */
-static bool next_line(struct stream *s) {
-    if (s->has || !s->file || s->kind == OUTPUT) return s->has;
+static bool next_line(struct logs *m, struct stream *s) {
+    if (s->has || !s->file.is_open || s->kind == OUTPUT) return s->has;
     if (read_line(s) < 0) return false;
     json_decref(s->json);
     s->json = json_loads(s->line, 0, NULL);
     s->time = json_text_of(s->json, "time");
+    m->back += *s->time && strcmp(s->time, s->before) < 0;
+    if (*s->time) base_format(s->before, sizeof s->before, "%s", s->time);
     return s->has = true;
 }
 
 /* A log that has become FILE.old: the rest of it has been read. */
 static void follow_stream(struct stream *s) {
     struct stat is;
-    if (s->old || stat(s->path, &is) || (s->file && is.st_ino == s->inode)) return;
-    if (s->file) fclose(s->file);
+    if (s->old || stat(s->path, &is) || (s->file.is_open && is.st_ino == s->inode))
+        return;
+    line_file_close(&s->file);
     open_stream(s);
 }
 
@@ -174,7 +168,7 @@ static struct stream *earliest(struct logs *m) {
     struct stream *first = NULL;
     for (size_t i = 0; i < m->n; i++) {
         struct stream *s = &m->stream[i];
-        if (next_line(s) && (!first || strcmp(s->time, first->time) < 0)) first = s;
+        if (next_line(m, s) && (!first || strcmp(s->time, first->time) < 0)) first = s;
     }
     return first;
 }
@@ -193,8 +187,7 @@ static bool passes(struct logs *m, const struct stream *s) {
     if (o->since && !m->begun) return false;
     if (o->worker >= 0 && place != o->worker) return false;
     if (o->level && logs_level(json_text_of(s->json, "level")) < logs_level(o->level)) return false;
-    if (o->event && strcmp(json_text_of(s->json, "event"), o->event)) return false;
-    return !o->grep || s->kind == OUTPUTS || strstr(s->line, o->grep);
+    return !o->event || !strcmp(json_text_of(s->json, "event"), o->event);
 }
 
 static void add_value(struct text *t, const json_t *v) {
@@ -224,7 +217,7 @@ static void add_fields(struct text *t, const struct stream *s) {
     }
 }
 
-/* Gives the line away. text: freed. */
+/* Gives the line away, if it has the text that is looked for. text: freed. */
 static tri_status give(struct logs *m, struct logs_line line, struct text *text) {
     struct text escaped[3] = {{0}};
     const char **field[] = {&line.time, &line.level, &line.event};
@@ -235,7 +228,10 @@ static tri_status give(struct logs *m, struct logs_line line, struct text *text)
         *field[i] = escaped[i].data ? escaped[i].data : "";
         failed |= escaped[i].failed;
     }
-    if (!failed) m->take(&line, m->to);
+    const char *grep = m->filter.grep;
+    if (!failed && (!grep || strstr(line.text, grep) || strstr(line.event, grep) ||
+                    strstr(line.from, grep)))
+        m->take(&line, m->to);
     for (int i = 0; i < 3; i++) text_free(&escaped[i]);
     text_free(text);
     return failed ? base_no_memory("the logs") : TRI_OK;
@@ -280,11 +276,12 @@ bool logs_ended(const struct logs *m) {
 
 /* ---- what workers have printed ---- */
 
-static tri_status take_output(struct logs *m, const struct stream *s, size_t n, const char *time) {
+/* n: bytes of the line that are there; taken: all of it. */
+static tri_status take_output(struct logs *m, const struct stream *s, size_t n, int64_t taken,
+                              const char *time) {
     struct text text = {0};
-    if (m->filter.grep && !memmem(s->line, n, m->filter.grep, strlen(m->filter.grep)))
-        return TRI_OK;
     text_add_escaped_bytes(&text, s->line, n);
+    if (taken > (int64_t)n + 1) text_add(&text, "...");
     return give(m, (struct logs_line){.time = time, .from = s->from, .level = "",
                                       .event = "output", .step = -1, .worker = s->place}, &text);
 }
@@ -305,16 +302,16 @@ static tri_status take_until(struct logs *m, struct stream *s, int64_t until, co
     struct stream *before = output_of(m, s->folder, s->place, true);
     tri_status status = TRI_OK;
     while (!status && s->at < until) {
-        struct stream *from = before && before->file ? before : s;
-        const ssize_t n = from->file ? read_line(from) : -1;
+        struct stream *from = before && before->file.is_open ? before : s;
+        const int64_t at = from->file.at;
+        const ssize_t n = from->file.is_open ? read_line(from) : -1;
         if (n < 0 && from == s) break;
         if (n < 0) { /* it is read to its end */
-            fclose(before->file);
-            before->file = NULL;
+            line_file_close(&before->file);
             continue;
         }
-        s->at += n + 1;
-        if (shown) status = take_output(m, from, (size_t)n, time);
+        s->at += from->file.at - at;
+        if (shown) status = take_output(m, from, (size_t)n, from->file.at - at, time);
     }
     return status;
 }
@@ -358,6 +355,8 @@ tri_status logs_read(struct logs *m) {
     return status;
 }
 
+int64_t logs_back(const struct logs *m) { return m->back; }
+
 void logs_follow(struct logs *m) {
     for (size_t i = 0; i < m->n; i++) follow_stream(&m->stream[i]);
 }
@@ -378,12 +377,11 @@ void logs_close(struct logs *m) {
     if (!m) return;
     for (size_t i = 0; i < m->n; i++) {
         struct stream *s = &m->stream[i];
-        if (s->file) fclose(s->file);
+        line_file_close(&s->file);
         json_decref(s->json);
         free(s->path);
         free(s->from);
         free(s->folder);
-        free(s->line);
     }
     free(m->stream);
     free(m);

@@ -10,7 +10,9 @@
 struct logs_filter {
     int64_t worker; /* others than this place; -1: none */
     int64_t since;  /* what comes before the first line about this step or a later one */
-    const char *level, *event, *grep; /* lower levels, other events, lines without the text */
+    /* Lower levels, other events, lines in which neither `text` nor `event` nor `from` of struct
+     * logs_line has this. */
+    const char *level, *event, *grep;
 };
 
 /* Texts are as of text_add_escaped, and "" if there is none. */
@@ -30,6 +32,9 @@ tri_status logs_open(struct logs **l, const char *directory, const struct logs_f
                      void (*take)(const struct logs_line *line, void *to), void *to);
 /* Takes the lines that have come since the last call. */
 tri_status logs_read(struct logs *l);
+/* How many lines so far have an earlier time than the line before in their file: a clock was set
+ * back. */
+int64_t logs_back(const struct logs *l);
 /* Before the next call: logs may have been replaced. */
 void logs_follow(struct logs *l);
 /* Whether the run, or all its hosts, have ended. */

@@ -78,7 +78,7 @@ check 'of an event' log twice --event death
 check 'both deaths' once 2 '  agent  warning death  worker=' merged
 check 'of a level' log twice --level warning
 check 'no others' all '  \(warning\|error\) '
-check 'with a text' log twice --grep '"takeover"'
+check 'with a text' log twice --grep takeover
 check 'all have it' all ' takeover  '
 check 'from a step on' log twice --since 400
 check 'nothing earlier' none 'step=[1-9][0-9]\? \|first-step' merged
