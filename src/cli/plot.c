@@ -17,59 +17,74 @@ struct own {
     bool log;
 };
 
-static tri_status add_run(struct plot *p, const char *run, int number, struct lines *l) {
-    struct curve both[2] = {{0}};
-    tri_status status = curve_read(run, p->key, p->by_time, l, &both[0], &both[1]);
-    for (int i = 0; i < 2; i++) {
-        if (!status && both[i].n && ARRAY_GROW(p->curve, p->n, p->capacity))
-            p->curve[p->n++] = (struct plot_curve){run, (size_t)number, both[i]};
-        else curve_free(&both[i]);
+static tri_status add_run(struct plot *p, const char *run, int number, struct curves *c) {
+    tri_status status = curves_read(c, run, p->key);
+    for (int i = 0; i < 2 && !status; i++) {
+        struct curve *curve = i ? &c->evaluations : &c->training;
+        if (!curve->n) continue;
+        if (!ARRAY_GROW(p->curve, p->n, p->capacity)) return base_no_memory("the curves");
+        p->curve[p->n++] = (struct plot_curve){run, (size_t)number, i > 0, curve};
     }
     return status;
 }
 
-static tri_status no_curves(const struct plot *p, const struct lines *l) {
+static tri_status no_curves(const struct plot *p, const struct curves c[], int n) {
     struct nearest near = {.wanted = p->key};
-    bool is_one = false;
-    for (size_t i = LINES_FIXED; i < l->n; i++) is_one |= nearest_offer(&near, l->name[i]);
-    is_one |= !strcmp(p->key, "lr");
+    bool is_one = !strcmp(p->key, "lr"), has_step = false;
+    for (int i = 0; i < n; i++)
+        for (size_t k = LINES_FIXED; k < c[i].lines.n; k++) {
+            is_one |= nearest_offer(&near, c[i].lines.name[k]);
+            has_step = true;
+        }
     if (is_one)
         return base_fail(TRI_FAILED, "the runs have no %s that is a number%s", p->key,
                          p->log ? " above 0, as --log needs it" : "");
-    if (l->n <= LINES_FIXED) return base_fail(TRI_FAILED, "the runs have no step yet");
+    if (!has_step) return base_fail(TRI_FAILED, "the runs have no step yet");
     return base_fail(TRI_USAGE, "the runs have no %s%s", p->key,
                      nearest_or(&near, "; there are %s", near.names));
 }
 
-static void tell(const struct plot *p, char **run, int n, const struct lines *l) {
+static void tell(const struct plot *p, char **run, int n, const struct curves c[]) {
+    int64_t damaged = 0;
     for (int i = 0; i < n; i++) {
         size_t k = 0;
         while (k < p->n && p->curve[k].run != run[i]) k++;
         if (k == p->n) fprintf(stderr, "trireme: %s has no %s\n", run[i], p->key);
+        damaged += c[i].lines.damaged;
     }
-    if (l->damaged)
+    if (damaged)
         fprintf(stderr, "trireme: damaged lines of metrics.jsonl are left out: %lld\n",
-                (long long)l->damaged);
+                (long long)damaged);
 }
 
-/* Of all that is shown. What a logarithm does not have is removed. */
+/* What a logarithm does not have is removed. */
+static void take_logarithms(struct curve *c) {
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n; i++) {
+        struct curve_point at = c->point[i];
+        if (at.least <= 0) continue;
+        at.least = log10(at.least);
+        at.most = log10(at.most);
+        at.mean = log10(at.mean);
+        c->point[kept++] = at;
+    }
+    c->n = kept;
+    if (kept) c->last = c->last > 0 ? log10(c->last) : c->point[kept - 1].mean;
+}
+
+/* Of all that is shown. */
 static void find_limits(struct plot *p) {
     p->left = p->bottom = INFINITY;
     p->right = p->top = -INFINITY;
     for (size_t i = 0; i < p->n; i++) {
-        struct curve *c = &p->curve[i].curve;
-        size_t kept = 0;
+        struct curve *c = p->curve[i].curve;
+        if (p->log) take_logarithms(c);
+        if (c->n) p->left = fmin(p->left, c->begin[p->axis]);
+        if (c->n) p->right = fmax(p->right, c->end[p->axis]);
         for (size_t k = 0; k < c->n; k++) {
-            struct curve_point at = c->point[k];
-            if (p->log && at.y <= 0) continue;
-            if (p->log) at.y = log10(at.y);
-            c->point[kept++] = at;
-            p->left = fmin(p->left, at.x);
-            p->right = fmax(p->right, at.x);
-            p->bottom = fmin(p->bottom, at.y);
-            p->top = fmax(p->top, at.y);
+            p->bottom = fmin(p->bottom, c->point[k].least);
+            p->top = fmax(p->top, c->point[k].most);
         }
-        c->n = kept;
     }
     /* what differs by rounding alone is a straight line */
     const double size = fmax(fabs(p->top), fabs(p->bottom));
@@ -78,14 +93,12 @@ static void find_limits(struct plot *p) {
     p->bottom -= room;
 }
 
-static tri_status read_runs(struct plot *p, char **run, int n) {
-    struct lines l = {0};
+static tri_status read_runs(struct plot *p, char **run, int n, struct curves c[]) {
     tri_status status = TRI_OK;
-    for (int i = 0; i < n && !status; i++) status = add_run(p, run[i], i, &l);
+    for (int i = 0; i < n && !status; i++) status = add_run(p, run[i], i, &c[i]);
     find_limits(p);
-    if (!status && !(p->left <= p->right)) status = no_curves(p, &l);
-    if (!status) tell(p, run, n, &l);
-    lines_free(&l);
+    if (!status && !(p->left <= p->right)) status = no_curves(p, c, n);
+    if (!status) tell(p, run, n, c);
     return status;
 }
 
@@ -112,13 +125,16 @@ static int run(const struct command *c, int argc, char **argv) {
     struct own own = {.key = "loss", .by = axes[0]};
     struct cli_arguments a;
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
-    struct plot p = {.key = own.key, .log = own.log, .by_time = !strcmp(own.by, axes[1])};
-    tri_status status = TRI_OK;
-    if (option_word(axes, own.by) < 0)
+    struct plot p = {.key = own.key, .log = own.log,
+                     .axis = !strcmp(own.by, axes[1]) ? CURVE_TIME : CURVE_STEPS};
+    struct curves *of_run = calloc((size_t)a.n_words, sizeof *of_run);
+    tri_status status = of_run ? TRI_OK : base_no_memory("the curves");
+    if (!status && option_word(axes, own.by) < 0)
         status = base_fail(TRI_USAGE, "--by is \"%s\"; it can be steps or time", own.by);
-    if (!status) status = read_runs(&p, a.words, a.n_words);
+    if (!status) status = read_runs(&p, a.words, a.n_words, of_run);
     if (!status) status = own.svg ? write_svg(&p, own.svg) : print(&p);
-    for (size_t i = 0; i < p.n; i++) curve_free(&p.curve[i].curve);
+    for (int i = 0; of_run && i < a.n_words; i++) curves_free(&of_run[i]);
+    free(of_run);
     free(p.curve);
     return status ? cli_fail() : TRI_OK;
 }

@@ -9,12 +9,14 @@
 struct plot_curve {
     const char *run; /* its directory */
     size_t number;   /* of the run, which its colour follows from */
-    struct curve curve;
+    bool evaluations;
+    struct curve *curve;
 };
 
 struct plot {
     const char *key;
-    bool by_time, log; /* log: both limits of y are logarithms, and so is the scale */
+    enum curve_axis axis;
+    bool log; /* both limits of y are logarithms, and so is the scale */
     struct plot_curve *curve;
     size_t n, capacity;
     double left, right, bottom, top; /* what is shown of x and y */

@@ -25,28 +25,28 @@ static const char *label(const struct plot *p, double y, char text[NUMBER_TEXT])
 
 static const char *label_x(const struct plot *p, double x, char text[NUMBER_TEXT]) {
     char time[DURATION_TEXT];
-    if (p->by_time) base_format(text, NUMBER_TEXT, "%s", progress_duration(x, time));
+    if (p->axis == CURVE_TIME) base_format(text, NUMBER_TEXT, "%s", progress_duration(x, time));
     else base_format(text, NUMBER_TEXT, "%.0f", x);
     return text;
 }
 
-static const char *axis_of(const struct plot *p) { return p->by_time ? "time" : "step"; }
+static const char *axis_of(const struct plot *p) { return p->axis == CURVE_TIME ? "time" : "step"; }
 
 /* "run, evaluated: last 0.41, least 0.4, most 2.3" */
 static void describe(const struct plot *p, const struct plot_curve *c, struct text *out) {
     char last[NUMBER_TEXT], least[NUMBER_TEXT], most[NUMBER_TEXT];
-    const struct curve *curve = &c->curve;
+    const struct curve *curve = c->curve;
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < curve->n; i++) {
-        low = fmin(low, curve->point[i].y);
-        high = fmax(high, curve->point[i].y);
+        low = fmin(low, curve->point[i].least);
+        high = fmax(high, curve->point[i].most);
     }
     text_add_escaped(out, c->run);
-    text_add(out, curve->evaluations ? " eval " : " ");
+    text_add(out, c->evaluations ? " eval " : " ");
     text_add_escaped(out, p->key);
     if (!curve->n) return;
-    text_add(out, ": last %s, least %s, most %s", label(p, curve->point[curve->n - 1].y, last),
-             label(p, low, least), label(p, high, most));
+    text_add(out, ": last %s, least %s, most %s", label(p, curve->last, last), label(p, low, least),
+             label(p, high, most));
 }
 
 /* ---- a terminal ---- */
@@ -78,7 +78,7 @@ static void fill(struct canvas *k, int x, double from, double to, size_t curve, 
 /* Columns without a point get a part of the line between their neighbours; in a broken line, every
  * other one. */
 static void draw_line(struct canvas *k, const struct plot *p, size_t i,
-                      const struct curve_column column[]) {
+                      const struct curve_point column[]) {
     int before = -1;
     double y0 = 0;
     for (int x = 0; x < k->width; x++) {
@@ -88,7 +88,7 @@ static void draw_line(struct canvas *k, const struct plot *p, size_t i,
             const double a = before < 0 ? 1 : (double)(at - 1 - before) / (x - before);
             const double b = before < 0 ? 1 : (double)(at - before) / (x - before);
             const double from = y0 + (y - y0) * a, to = y0 + (y - y0) * b;
-            if (p->curve[i].curve.evaluations && at < x && at % 2) continue;
+            if (p->curve[i].evaluations && at < x && at % 2) continue;
             /* it begins beside the end of the column before */
             const double next = fabs(to - from) < 1 ? to : from + (to > from ? 1 : -1);
             fill(k, at, before < 0 ? y : next, to, i, false);
@@ -100,10 +100,11 @@ static void draw_line(struct canvas *k, const struct plot *p, size_t i,
 
 /* bands: letters of several runs have none. */
 static void draw(struct canvas *k, const struct plot *p, bool bands) {
-    static struct curve_column column[WIDEST];
+    static struct curve_point column[WIDEST];
+    const struct curve_view v = {p->axis, p->left, p->right, k->width, column};
     for (int lines = 0; lines < 2; lines++)
         for (size_t i = 0; i < p->n; i++) {
-            curve_columns(&p->curve[i].curve, p->left, p->right, k->width, column);
+            curve_columns(p->curve[i].curve, &v);
             for (int x = 0; x < k->width && bands && !lines; x++)
                 if (column[x].n > 1)
                     fill(k, x, place_of(p, column[x].least, 2 * ROWS - 1) + 0.5,
@@ -230,11 +231,11 @@ static void add_grid(const struct plot *p, struct text *out) {
 static double middle(int i) { return LEFT + i + 0.5; }
 
 static void add_curve(const struct plot *p, size_t i, struct text *out) {
-    const struct curve *c = &p->curve[i].curve;
+    const struct curve *c = p->curve[i].curve;
     const char *colour = paint[p->curve[i].number % COUNT(paint)];
-    struct curve_column column[INSIDE];
+    static struct curve_point column[INSIDE];
     struct text above = {0}, below = {0}, line = {0};
-    curve_columns(c, p->left, p->right, INSIDE, column);
+    curve_columns(c, &(struct curve_view){p->axis, p->left, p->right, INSIDE, column});
     for (int x = 0; x < INSIDE; x++) {
         if (!column[x].n) continue;
         const char *sep = x % 8 ? " " : "\n";
@@ -249,7 +250,7 @@ static void add_curve(const struct plot *p, size_t i, struct text *out) {
         text_add(out, "<polygon fill='%s' fill-opacity='.25' points='%s%s'/>\n", colour,
                  above.data, below.data);
     text_add(out, "<polyline fill='none' stroke='%s' stroke-width='1.5' stroke-linejoin='round'%s "
-             "points='%s'/>\n", colour, c->evaluations ? " stroke-dasharray='5 3'" : "",
+             "points='%s'/>\n", colour, p->curve[i].evaluations ? " stroke-dasharray='5 3'" : "",
              line.data ? line.data : "");
     out->failed |= above.failed || below.failed || line.failed;
     text_free(&above);
@@ -271,7 +272,7 @@ void plot_svg(const struct plot *p, struct text *out) {
         describe(p, &p->curve[i], &t);
         text_add(out, "<path d='M%d %dh24' stroke='%s' stroke-width='2'%s/>\n", LEFT, y - 4,
                  paint[p->curve[i].number % COUNT(paint)],
-                 p->curve[i].curve.evaluations ? " stroke-dasharray='5 3'" : "");
+                 p->curve[i].evaluations ? " stroke-dasharray='5 3'" : "");
         add_words(out, LEFT + 32, y, "start", t.data ? t.data : "");
         out->failed |= t.failed;
         text_free(&t);

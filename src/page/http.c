@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The server, on libmicrohttpd: one thread that waits by epoll. Endless answers are connections
- * that are suspended while there is nothing to say. */
+ * The server, on libmicrohttpd: one thread that waits by epoll, and one that makes the answers that
+ * last, one after the other. Endless answers are connections that are suspended while there is
+ * nothing to say, as are those that wait for the other thread. */
 #include "page/http.h"
 
 #include <errno.h>
@@ -27,6 +28,8 @@
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " \
     "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
+#define FIRST_ANSWER (struct http_answer){.code = MHD_HTTP_OK, .type = "application/json"}
+
 /* A connection. */
 struct client {
     struct client *next;
@@ -45,16 +48,28 @@ struct stream {
     bool suspended;
 };
 
-/* `lock` guards what follows; `answering` is held while the page's own functions run. */
+/* A request whose answer lasts. */
+struct job {
+    struct job *next;
+    struct MHD_Connection *connection;
+    const char *path;
+    struct http_answer answer;
+};
+
+/* `lock` guards what follows. */
 static struct {
-    pthread_mutex_t lock, answering;
+    pthread_mutex_t lock;
     const struct http_options *o;
     struct MHD_Daemon *daemon;
     struct client *clients;
     struct stream *streams;
+    struct job *jobs, **last_job;
+    pthread_cond_t has_job; /* or is over */
+    pthread_t worker;
     char cookie[32]; /* its name */
     bool over;
-} server = {.lock = PTHREAD_MUTEX_INITIALIZER, .answering = PTHREAD_MUTEX_INITIALIZER};
+} server = {.lock = PTHREAD_MUTEX_INITIALIZER, .has_job = PTHREAD_COND_INITIALIZER,
+            .last_job = &server.jobs};
 
 void http_log(const char *fmt, ...) {
     struct text line = {0};
@@ -70,9 +85,6 @@ void http_log(const char *fmt, ...) {
     if (!line.failed) fprintf(stderr, "%s  %s\n", now, line.data ? line.data : "");
     text_free(&line);
 }
-
-void http_lock(void) { pthread_mutex_lock(&server.answering); }
-void http_unlock(void) { pthread_mutex_unlock(&server.answering); }
 
 const char *http_value(const struct http_request *r, const char *key) {
     return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, key);
@@ -175,9 +187,7 @@ static ssize_t read_stream(void *of, uint64_t position, char *to, size_t room) {
     if (s->at == s->rest.size) {
         text_free(&s->rest);
         s->at = 0;
-        http_lock();
         server.o->event(&s->seen, &s->rest);
-        http_unlock();
         if (!s->rest.size && base_now() - s->told >= ALIVE) text_add(&s->rest, ":\n\n");
         if (s->rest.failed) return MHD_CONTENT_READER_END_WITH_ERROR;
     }
@@ -228,33 +238,76 @@ static struct MHD_Response *make_stream(struct MHD_Connection *c, int run) {
     return r;
 }
 
+/* ---- answers that last ---- */
+
+static bool add_job(struct MHD_Connection *c, const char *path, void **job) {
+    struct job *j = malloc(sizeof *j);
+    if (!j) return false;
+    *j = (struct job){.connection = c, .path = path, .answer = FIRST_ANSWER};
+    *job = j;
+    MHD_suspend_connection(c);
+    pthread_mutex_lock(&server.lock);
+    *server.last_job = j;
+    server.last_job = &j->next;
+    pthread_cond_signal(&server.has_job);
+    pthread_mutex_unlock(&server.lock);
+    return true;
+}
+
+static void *work(void *of) {
+    (void)of;
+    pthread_mutex_lock(&server.lock);
+    while (server.jobs || !server.over) {
+        struct job *j = server.jobs;
+        if (!j) {
+            pthread_cond_wait(&server.has_job, &server.lock);
+            continue;
+        }
+        server.jobs = j->next;
+        if (!j->next) server.last_job = &server.jobs;
+        const bool over = server.over;
+        pthread_mutex_unlock(&server.lock);
+        if (over) j->answer.code = MHD_HTTP_SERVICE_UNAVAILABLE;
+        else server.o->answer(&(struct http_request){j->path, j->connection}, &j->answer, true);
+        MHD_resume_connection(j->connection);
+        pthread_mutex_lock(&server.lock);
+    }
+    pthread_mutex_unlock(&server.lock);
+    return NULL;
+}
+
+static void free_job(struct job *j) {
+    text_free(&j->answer.body);
+    free(j);
+}
+
 /* ---- requests ---- */
 
-static enum MHD_Result respond(struct MHD_Connection *c, const char *path) {
-    struct http_answer a = {.code = MHD_HTTP_OK, .type = "application/json"};
+/* Takes the answer's body. */
+static enum MHD_Result respond(struct MHD_Connection *c, const char *path, struct http_answer *a) {
     struct MHD_Response *r;
-    http_lock();
-    server.o->answer(&(struct http_request){path, c}, &a);
-    http_unlock();
-    const bool failed = a.body.failed;
-    if (failed || a.code >= 400) {
+    const bool failed = a->body.failed;
+    if (failed || a->code >= 400) {
         const enum MHD_Result done =
-            refuse(c, failed ? 500 : (unsigned)a.code, path,
-                   failed ? "out of memory" : a.body.data ? a.body.data : "there is no such page");
-        text_free(&a.body);
+            refuse(c, failed ? 500 : (unsigned)a->code, path,
+                   failed         ? "out of memory"
+                   : a->body.data ? a->body.data
+                   : a->code == MHD_HTTP_NOT_FOUND ? "there is no such page" : "the server ends");
+        text_free(&a->body);
         return done;
     }
-    if (a.follows) r = make_stream(c, a.run);
-    else if (a.fixed)
-        r = MHD_create_response_from_buffer(a.n_fixed, (void *)(uintptr_t)a.fixed,
+    if (a->follows) r = make_stream(c, a->run);
+    else if (a->fixed)
+        r = MHD_create_response_from_buffer(a->n_fixed, (void *)(uintptr_t)a->fixed,
                                             MHD_RESPMEM_PERSISTENT);
-    else r = MHD_create_response_from_buffer(a.body.size, a.body.data, MHD_RESPMEM_MUST_FREE);
+    else r = MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
     if (!r) {
-        text_free(&a.body);
+        text_free(&a->body);
         return MHD_NO;
     }
-    add_headers(r, a.type);
-    const enum MHD_Result done = MHD_queue_response(c, (unsigned)a.code, r);
+    a->body = (struct text){0};
+    add_headers(r, a->type);
+    const enum MHD_Result done = MHD_queue_response(c, (unsigned)a->code, r);
     MHD_destroy_response(r);
     return done;
 }
@@ -270,6 +323,7 @@ static enum MHD_Result handle(void *of, struct MHD_Connection *c, const char *pa
         *seen = &server;
         return MHD_YES;
     }
+    if (*seen != &server) return respond(c, path, &((struct job *)*seen)->answer);
     if (*bytes) { /* of a body, which nobody wants */
         *bytes = 0;
         return MHD_YES;
@@ -290,7 +344,9 @@ static enum MHD_Result handle(void *of, struct MHD_Connection *c, const char *pa
                       token ? "this link is an old one: open the one that trireme dashboard has "
                               "printed last"
                             : "open the link that trireme dashboard has printed");
-    return respond(c, path);
+    struct http_answer a = FIRST_ANSWER;
+    if (server.o->answer(&(struct http_request){path, c}, &a, false)) return respond(c, path, &a);
+    return add_job(c, path, seen) ? MHD_YES : MHD_NO;
 }
 
 /* ---- connections ---- */
@@ -324,7 +380,9 @@ static void note_end(void *of, struct MHD_Connection *c, void **seen,
                      enum MHD_RequestTerminationCode how) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    (void)of, (void)seen, (void)how;
+    (void)of, (void)how;
+    if (*seen && *seen != &server) free_job(*seen);
+    *seen = NULL;
     pthread_mutex_lock(&server.lock);
     if (info && info->socket_context) ((struct client *)info->socket_context)->since = base_now();
     pthread_mutex_unlock(&server.lock);
@@ -388,15 +446,22 @@ tri_status http_start(const struct http_options *o) {
         most, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_NOTIFY_COMPLETED,
         note_end, NULL, MHD_OPTION_NOTIFY_CONNECTION, note_connection, NULL,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
-    if (server.daemon) return TRI_OK;
-    close(fd);
-    return base_fail(TRI_FAILED, "the server cannot be started: %s", strerror(errno));
+    if (!server.daemon) {
+        close(fd);
+        return base_fail(TRI_FAILED, "the server cannot be started: %s", strerror(errno));
+    }
+    const int error = pthread_create(&server.worker, NULL, work, NULL);
+    if (!error) return TRI_OK;
+    MHD_stop_daemon(server.daemon);
+    return base_fail(TRI_FAILED, "the server cannot be started: %s", strerror(error));
 }
 
 void http_stop(void) {
     pthread_mutex_lock(&server.lock);
     server.over = true;
     wake_streams();
+    pthread_cond_signal(&server.has_job);
     pthread_mutex_unlock(&server.lock);
+    pthread_join(server.worker, NULL);
     MHD_stop_daemon(server.daemon);
 }

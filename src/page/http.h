@@ -38,8 +38,9 @@ struct http_options {
     const char **name; /* [n_names], by which --host is also reached */
     int n_names;
     char token[HTTP_TOKEN + 1];
-    /* Both are called by a thread of the server, which holds http_lock. */
-    void (*answer)(const struct http_request *r, struct http_answer *a);
+    /* False: it would last, and may not; then a thread for such answers calls it again, so that
+     * nobody else waits. */
+    bool (*answer)(const struct http_request *r, struct http_answer *a, bool may_last);
     /* Adds what is new since *seen, which it changes; adds nothing if nothing is. */
     void (*event)(struct http_seen *seen, struct text *out);
 };
@@ -50,9 +51,6 @@ tri_status http_start(const struct http_options *o);
  * that have not sent a whole request for HTTP_SECONDS. */
 void http_wake(void);
 void http_stop(void);
-/* Nothing is answered in between. */
-void http_lock(void);
-void http_unlock(void);
 /* One line to stderr, with the time; the text is escaped. */
 void http_log(const char *fmt, ...) TRI_PRINTF(1, 2);
 

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "page/http.h"
+#include "page/kept.h"
 #include "page/routes.h"
 #include "page/runs.h"
 #include "page/slices.h"
 
-#define LOOKS 4 /* a second */
 #define FINDS 3 /* seconds from one search for new runs to the next */
 
 static void make_token(char token[HTTP_TOKEN + 1]) {
@@ -63,9 +63,17 @@ static void print_link(const struct http_options *o) {
     fflush(stdout);
 }
 
+/* What fails is said once, until something else does. */
+static void find(const char *directory) {
+    static char said[512];
+    const char *now = runs_find(directory) ? tri_message() : "";
+    if (*now && strncmp(said, now, sizeof said - 1)) http_log("%s", now);
+    base_format(said, sizeof said, "%s", now);
+}
+
 static tri_status serve(const char *directory, const struct http_options *o) {
     sigset_t ends;
-    struct timespec pause = {.tv_nsec = 1000000000 / LOOKS};
+    struct timespec pause = {.tv_nsec = 1000000000 / RUNS_LOOKS};
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
@@ -79,10 +87,8 @@ static tri_status serve(const char *directory, const struct http_options *o) {
                               directory);
     fflush(stdout);
     for (int look = 1; sigtimedwait(&ends, NULL, &pause) < 0; look++) {
-        http_lock();
-        if (look % (LOOKS * FINDS) == 0 && runs_find(directory)) http_log("%s", tri_message());
+        if (look % (RUNS_LOOKS * FINDS) == 0) find(directory);
         runs_look();
-        http_unlock();
         http_wake();
     }
     http_stop();
@@ -107,7 +113,7 @@ int main(int argc, char **argv) {
     if (!status) status = runs_find(directory);
     if (!status) status = serve(directory, &o);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
-    routes_free();
+    kept_free();
     slices_free();
     runs_free();
     free(directory);

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "observe/json.h"
 #include "page/heat.h"
+#include "page/kept.h"
 #include "page/runs.h"
 #include "page/slices.h"
 #include "profile/against.h"
-#include "profile/curve.h"
 #include "profile/logs.h"
 #include "profile/report.h"
 #include "profile/study.h"
@@ -96,17 +97,17 @@ static void report(const struct http_request *r, struct http_answer *a) {
     figures_free(&f);
 }
 
-/* Columns of a curve: [[x, least, most, mean], ...]; empty ones are left out. */
-static json_t *columns_of(const struct curve *c, double from, double to, int n) {
+/* Columns of a curve: [[x, least, most, mean], ...]; x is that of the first value; empty ones are
+ * left out. */
+static json_t *columns_of(const struct curves *c, const struct curve *of, const char *key,
+                          enum curve_axis axis, double from, double to, int n) {
     json_t *all = json_array();
-    struct curve_column *column = calloc((size_t)n, sizeof *column);
-    if (column) curve_columns(c, from, to, n, column);
-    for (int i = 0; column && i < n; i++) {
-        if (!column[i].n) continue;
-        const double x = n > 1 ? from + (to - from) * i / (n - 1) : from;
-        json_array_append_new(all, json_pack("[f,f,f,f]", x, column[i].least, column[i].most,
-                                             column[i].mean));
-    }
+    struct curve_point *column = from <= to ? calloc((size_t)n, sizeof *column) : NULL;
+    if (column) curves_part(c, of, key, &(struct curve_view){axis, from, to, n, column});
+    for (int i = 0; column && i < n; i++)
+        if (column[i].n)
+            json_array_append_new(all, json_pack("[f,f,f,f]", column[i].x[axis], column[i].least,
+                                                 column[i].most, column[i].mean));
     free(column);
     return all;
 }
@@ -121,63 +122,54 @@ static void add_names(const struct lines *l, json_t *to) {
     json_object_set_new(to, "evaluated", evaluated);
 }
 
+/* A run without results has an empty curve. */
 static void curve(const struct http_request *r, struct http_answer *a) {
     const int run = run_of(r, a), pixels = pixels_of(r, 600);
     const char *key = http_value(r, "key"), *by = http_value(r, "by");
-    struct lines l = {0};
-    struct curve both[2] = {{0}};
+    const enum curve_axis axis = by && !strcmp(by, "time") ? CURVE_TIME : CURVE_STEPS;
+    const struct curves *c;
     double least = INFINITY, most = -INFINITY;
     if (run < 0) return;
-    const tri_status status = curve_read(runs_path(run), key ? key : "loss",
-                                         by && !strcmp(by, "time"), &l, &both[0], &both[1]);
-    if (status && status != TRI_USAGE) { /* a run without results has an empty curve */
+    if (!key) key = "loss";
+    if (kept_curves(runs_path(run), key, &c)) {
         fail(a);
-    } else {
-        json_t *answer = json_object();
-        for (int i = 0; i < 2; i++)
-            for (size_t k = 0; k < both[i].n; k++) {
-                least = fmin(least, both[i].point[k].x);
-                most = fmax(most, both[i].point[k].x);
-            }
-        const double from = number(r, "from", least), to = number(r, "to", most);
-        const bool any = from <= to;
-        json_object_set_new(answer, "begin", any ? json_real(least) : json_null());
-        json_object_set_new(answer, "end", any ? json_real(most) : json_null());
-        for (int i = 0; i < 2; i++)
-            json_object_set_new(answer, i ? "evaluations" : "training",
-                                any ? columns_of(&both[i], from, to, pixels)
-                                                  : json_array());
-        json_object_set_new(answer, "damaged", json_integer(l.damaged));
-        add_names(&l, answer);
-        give(a, answer);
+        return;
     }
-    curve_free(&both[0]);
-    curve_free(&both[1]);
-    lines_free(&l);
+    const struct curve *both[] = {&c->training, &c->evaluations};
+    for (int i = 0; i < 2; i++)
+        if (both[i]->n) {
+            least = fmin(least, both[i]->begin[axis]);
+            most = fmax(most, both[i]->end[axis]);
+        }
+    const double from = number(r, "from", least), to = number(r, "to", most);
+    json_t *answer = json_object();
+    json_object_set_new(answer, "begin", json_finite(least));
+    json_object_set_new(answer, "end", json_finite(most));
+    for (int i = 0; i < 2; i++)
+        json_object_set_new(answer, i ? "evaluations" : "training",
+                            columns_of(c, both[i], key, axis, from, to, pixels));
+    json_object_set_new(answer, "damaged", json_integer(c->lines.damaged));
+    json_object_set_new(answer, "back", json_integer(c->back));
+    add_names(&c->lines, answer);
+    give(a, answer);
 }
 
 /* What a row of the list shows once it is on the screen: a small curve, goodput. */
 static void row(const struct http_request *r, struct http_answer *a) {
     const int run = run_of(r, a), pixels = pixels_of(r, 96);
     struct figures f = {0};
-    struct lines l = {0};
-    struct curve both[2] = {{0}};
+    const struct curves *c;
     if (run < 0) return;
-    json_t *answer = json_object();
-    tri_status status = figures_read(runs_path(run), &f);
-    if (!status) status = curve_read(runs_path(run), "loss", false, &l, &both[0], &both[1]);
-    const size_t n = both[0].n;
-    if (!status && n)
-        json_object_set_new(answer, "training",
-                            columns_of(&both[0], both[0].point[0].x, both[0].point[n - 1].x,
-                                       pixels));
-    else json_object_set_new(answer, "training", json_array());
-    json_object_set_new(answer, "goodput", !status && f.wall > 0 ? json_real(f.useful / f.wall)
-                                                                 : json_null());
-    give(a, answer);
-    curve_free(&both[0]);
-    curve_free(&both[1]);
-    lines_free(&l);
+    const bool known = !figures_read(runs_path(run), &f) && f.wall > 0;
+    if (kept_curves(runs_path(run), "loss", &c)) {
+        fail(a);
+    } else {
+        const struct curve *t = &c->training;
+        give(a, json_pack("{s:o,s:o}", "training",
+                          columns_of(c, t, "loss", CURVE_STEPS, t->begin[CURVE_STEPS],
+                                     t->end[CURVE_STEPS], pixels),
+                          "goodput", json_finite(known ? f.useful / f.wall : NAN)));
+    }
     figures_free(&f);
 }
 
@@ -220,10 +212,12 @@ static void log_lines(const struct http_request *r, struct http_answer *a) {
     const bool none = run >= 0 && status == TRI_USAGE; /* a run without logs */
     if (!status) status = logs_read(l);
     if (!status) status = logs_rest(l);
+    const int64_t back = status ? 0 : logs_back(l);
     logs_close(l);
     if (status && !none && run >= 0) fail(a);
     else if (run >= 0)
-        give(a, json_pack("{s:o,s:I}", "lines", json_incref(t.lines), "all", (json_int_t)t.all));
+        give(a, json_pack("{s:o,s:I,s:I}", "lines", json_incref(t.lines), "all", (json_int_t)t.all,
+                          "back", (json_int_t)back));
     json_decref(t.lines);
 }
 
@@ -309,102 +303,50 @@ void routes_event(struct http_seen *seen, struct text *out) {
     text_add(out, "data: {\"run\":%d,\"version\":%lld}\n\n", seen->run, (long long)version);
 }
 
-/* ---- answers that are given again ---- */
-
-#define KEPT 64
-#define KEPT_BYTES (1 << 20) /* of an answer */
-
-/* Of a run's version: many pages that show the same cost as one. */
-static struct kept {
-    struct text address, body;
-    const char *type;
-    int64_t version, used;
-} kept[KEPT];
-
-static struct kept *find_kept(const struct text *address, int64_t version) {
-    static int64_t uses;
-    struct kept *oldest = &kept[0];
-    for (int i = 0; i < KEPT; i++) {
-        if (kept[i].used < oldest->used) oldest = &kept[i];
-        if (!kept[i].address.data || strcmp(kept[i].address.data, address->data)) continue;
-        oldest = &kept[i];
-        break;
-    }
-    const bool same = oldest->address.data && !strcmp(oldest->address.data, address->data);
-    if (!same || oldest->version != version) {
-        text_free(&oldest->address);
-        text_free(&oldest->body);
-        *oldest = (struct kept){.version = version};
-    }
-    oldest->used = ++uses;
-    return oldest;
-}
-
-static void keep(struct kept *k, struct text *address, const struct http_answer *a) {
-    k->address = *address;
-    *address = (struct text){0};
-    text_add_bytes(&k->body, a->body.data ? a->body.data : "", a->body.size);
-    k->type = a->type;
-    if (!k->body.failed) return;
-    text_free(&k->address);
-    text_free(&k->body);
-}
-
-void routes_free(void) {
-    for (int i = 0; i < KEPT; i++) {
-        text_free(&kept[i].address);
-        text_free(&kept[i].body);
-    }
-}
-
 /* ---- the table ---- */
 
 static const struct route {
     const char *path;
     void (*answer)(const struct http_request *r, struct http_answer *a);
-    bool keeps;
+    bool keeps, lasts;
 } routes[] = {
-    {"/api/runs", runs, false},     {"/api/run", run_file, true},
-    {"/api/report", report, true},  {"/api/curve", curve, true},
-    {"/api/row", row, true},        {"/api/heat", heat, true},
-    {"/api/log", log_lines, true},  {"/api/slices", slices, true},
-    {"/api/waits", waits, true},    {"/api/table", table, true},
-    {"/api/against", against, false}, {"/api/events", events, false},
+    {"/api/runs", runs, false, false},      {"/api/run", run_file, true, false},
+    {"/api/report", report, true, true},    {"/api/curve", curve, true, true},
+    {"/api/row", row, true, true},          {"/api/heat", heat, true, true},
+    {"/api/log", log_lines, true, true},    {"/api/slices", slices, true, true},
+    {"/api/waits", waits, true, true},      {"/api/table", table, true, true},
+    {"/api/against", against, false, true}, {"/api/events", events, false, false},
 };
 
-static void take_route(const struct route *route, const struct http_request *r,
-                       struct http_answer *a) {
+static bool take_route(const struct route *route, const struct http_request *r,
+                       struct http_answer *a, bool may_last) {
     struct text address = {0};
-    const double run = number(r, "run", -1);
+    const int run = (int)fmin(fmax(number(r, "run", -1), -1), 1e9);
+    const int64_t version = runs_version(run);
     if (route->keeps) http_add_address(r, &address);
-    if (!address.data || address.failed || run < 0) {
+    const bool keeps = route->keeps && !address.failed,
+               found = keeps && kept_find(address.data, version, a);
+    const bool answers = !found && (may_last || !route->lasts);
+    if (answers) {
+        const int64_t began = base_now();
         route->answer(r, a);
-        text_free(&address);
-        return;
-    }
-    struct kept *k = find_kept(&address, runs_version((int)fmin(run, 1e9)));
-    if (k->address.data) {
-        a->type = k->type;
-        text_add_bytes(&a->body, k->body.data ? k->body.data : "", k->body.size);
-    } else {
-        route->answer(r, a);
-        if (a->code == 200 && !a->body.failed && a->body.size < KEPT_BYTES) keep(k, &address, a);
+        runs_cost(run, base_now() - began);
+        if (keeps && a->code == 200 && !a->body.failed) kept_add(address.data, version, a);
     }
     text_free(&address);
+    return found || answers;
 }
 
-void routes_answer(const struct http_request *r, struct http_answer *a) {
+bool routes_answer(const struct http_request *r, struct http_answer *a, bool may_last) {
     for (size_t i = 0; i < COUNT(routes); i++)
-        if (!strcmp(routes[i].path, r->path)) {
-            take_route(&routes[i], r, a);
-            return;
-        }
+        if (!strcmp(routes[i].path, r->path)) return take_route(&routes[i], r, a, may_last);
     for (const struct page_file *f = page_files; f->path; f++)
         if (!strcmp(f->path, r->path)) {
             a->type = f->type;
             a->fixed = f->data;
             a->n_fixed = f->bytes;
-            return;
+            return true;
         }
     a->code = 404;
+    return true;
 }

@@ -13,8 +13,8 @@ struct page_file {
 };
 extern const struct page_file page_files[];
 
-void routes_answer(const struct http_request *r, struct http_answer *a);
-void routes_free(void);
+/* May last: for struct http_options. */
+bool routes_answer(const struct http_request *r, struct http_answer *a, bool may_last);
 void routes_event(struct http_seen *seen, struct text *out);
 
 #endif

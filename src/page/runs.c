@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,23 +19,31 @@
 #include "profile/lines.h"
 
 #define EACH 1500000000 /* nanoseconds: a version is not followed by another one sooner */
+#define SHARE 20 /* of a run's time, a longest answer about each version may take one part */
+#define RECENT 10000000000 /* nanoseconds: what has not changed for so long is looked at */
+#define TURNS 6            /* at each so many calls, unless it is shown alone */
 #define TAIL 65536 /* bytes of metrics.jsonl in which the last lines are looked for */
 
 struct run {
     char *path, *name; /* name: below the directory, escaped */
+    uint64_t hash;     /* of the path */
     uint64_t stamp;    /* of its files */
     int64_t version, shown; /* shown: the version of the row */
     int64_t told;           /* when the version has changed last */
+    int64_t cost;           /* nanoseconds: the longest answer about the version */
     int64_t pid, process_start; /* of one that goes on; pid 0: of none */
-    bool asked;
+    bool asked, alone;          /* alone: not as one of all */
     json_t *row;
 };
 
+/* The thread that looks for runs is the only one that adds some, and holds the lock then. Paths and
+ * names stay. */
 static struct {
+    pthread_mutex_t lock;
     struct run *run;
     size_t n, capacity;
     int64_t version; /* of the list, and of any run */
-} all;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- finding ---- */
 
@@ -94,19 +103,21 @@ static uint64_t stamp_of(const char *path) {
 
 static tri_status add_run(const char *path, const char *name) {
     struct text shown = {0};
+    struct run r = {.hash = base_hash_text(path), .shown = -1};
     for (size_t i = 0; i < all.n; i++)
-        if (!strcmp(all.run[i].path, path)) return TRI_OK;
+        if (all.run[i].hash == r.hash && !strcmp(all.run[i].path, path)) return TRI_OK;
     text_add_escaped(&shown, *name ? name : path);
-    struct run r = {.path = strdup(path), .name = shown.data, .shown = -1};
-    if (!r.path || shown.failed || !ARRAY_GROW(all.run, all.n, all.capacity)) {
-        free(r.path);
-        text_free(&shown);
-        return base_no_memory("the runs");
-    }
+    r.path = strdup(path);
+    r.name = shown.data;
     r.stamp = stamp_of(path);
-    all.run[all.n++] = r;
-    all.version++;
-    return TRI_OK;
+    pthread_mutex_lock(&all.lock);
+    const bool added = r.path && !shown.failed && ARRAY_GROW(all.run, all.n, all.capacity);
+    if (added) all.run[all.n++] = r, all.version++;
+    pthread_mutex_unlock(&all.lock);
+    if (added) return TRI_OK;
+    free(r.path);
+    text_free(&shown);
+    return base_no_memory("the runs");
 }
 
 /* folder: is closed. top: the bytes of the directory's own path. */
@@ -152,43 +163,76 @@ void runs_free(void) {
     free(all.run);
 }
 
-int runs_count(void) { return (int)all.n; }
+int runs_count(void) {
+    pthread_mutex_lock(&all.lock);
+    const int n = (int)all.n;
+    pthread_mutex_unlock(&all.lock);
+    return n;
+}
 
 static struct run *get(int run) {
     return run >= 0 && (size_t)run < all.n ? &all.run[run] : NULL;
 }
 
 const char *runs_path(int run) {
+    pthread_mutex_lock(&all.lock);
     const struct run *r = get(run);
-    return r ? r->path : NULL;
+    const char *path = r ? r->path : NULL;
+    pthread_mutex_unlock(&all.lock);
+    return path;
 }
 
-static void look_at(struct run *r) {
-    if (base_now() - r->told < EACH) return;
-    const uint64_t stamp = stamp_of(r->path);
+static bool is_due(const struct run *r) {
+    const int64_t since = base_now() - r->told;
+    return since >= EACH && since / SHARE >= r->cost;
+}
+
+/* With the lock. stamp: of its files, now. */
+static void look_at(struct run *r, uint64_t stamp) {
     const bool killed = r->pid && host_process((int)r->pid) != r->process_start;
     if (stamp == r->stamp && !killed) return;
     if (killed) r->pid = 0;
     r->stamp = stamp;
     r->told = base_now();
+    r->cost = 0;
     r->version++;
     all.version++;
 }
 
 int64_t runs_version(int run) {
+    pthread_mutex_lock(&all.lock);
     struct run *r = get(run);
-    if (r && !r->asked) look_at(r); /* nobody has asked for a while */
-    if (r) r->asked = true;
+    if (r && !r->asked && is_due(r)) look_at(r, stamp_of(r->path)); /* nobody has for a while */
+    if (r) r->asked = r->alone = true;
     for (size_t i = 0; run < 0 && i < all.n; i++) all.run[i].asked = true;
-    return r ? r->version : all.version;
+    const int64_t version = r ? r->version : all.version;
+    pthread_mutex_unlock(&all.lock);
+    return version;
 }
 
 void runs_look(void) {
-    for (size_t i = 0; i < all.n; i++)
-        if (all.run[i].asked) {
-            all.run[i].asked = false;
-            look_at(&all.run[i]);
-        }
+    static size_t turn;
+    turn++;
+    for (size_t i = 0; i < all.n; i++) { /* files are looked at without the lock */
+        pthread_mutex_lock(&all.lock);
+        struct run *r = &all.run[i];
+        const bool now = r->alone || base_now() - r->told < RECENT || (i + turn) % TURNS == 0;
+        const bool looks = r->asked && now && is_due(r);
+        if (now) r->asked = r->alone = false;
+        pthread_mutex_unlock(&all.lock);
+        if (!looks) continue;
+        const uint64_t stamp = stamp_of(r->path);
+        pthread_mutex_lock(&all.lock);
+        look_at(r, stamp);
+        pthread_mutex_unlock(&all.lock);
+    }
+}
+
+void runs_cost(int run, int64_t took) {
+    pthread_mutex_lock(&all.lock);
+    struct run *r = get(run);
+    if (r && took > r->cost) r->cost = took;
+    pthread_mutex_unlock(&all.lock);
 }
 
 /* ---- a row ---- */
@@ -265,6 +309,20 @@ static void add_results(json_t *row, const char *path) {
     free(data);
 }
 
+/* Entries that end before they begin, or begin before the one before or after this moment. */
+static void add_clock(json_t *row, const struct run_read *r) {
+    double back = 0, latest = 1e-9 * (double)base_realtime();
+    for (size_t i = r->n_entries; i-- > 0;) {
+        const struct run_entry *e = &r->entry[i];
+        back = fmax(back, fmax(e->begin - e->end, e->begin - latest)); /* fmax: not NaN */
+        latest = fmin(latest, e->begin);
+    }
+    if (!(back > 1)) return;
+    char text[100];
+    base_format(text, sizeof text, "A clock was set back by %.0f s: times are not exact.", back);
+    json_object_set_new(row, "clock", json_string(text));
+}
+
 static void add_file(json_t *row, const struct run_read *r, struct run *run) {
     static const char *const copied[] = {"title", "workers", "threads", "lanes", "batch",
                                          "steps", "parameters", "deaths", "stalls", "grain",
@@ -281,6 +339,7 @@ static void add_file(json_t *row, const struct run_read *r, struct run *run) {
         json_object_set_new(options, r->option[2 * i], json_string(r->option[2 * i + 1]));
     json_object_set_new(row, "options", options);
     if (!last) return;
+    add_clock(row, r);
     double took = 0;
     for (size_t i = 0; i < r->n_entries; i++)
         if (r->entry[i].end > r->entry[i].begin) took += r->entry[i].end - r->entry[i].begin;
@@ -320,6 +379,8 @@ static json_t *make_row(struct run *run, int number) {
     } else if (file) {
         json_object_set_new(row, "trouble", json_string(tri_message()));
     }
+    if (!file && access(run->path, F_OK))
+        json_object_set_new(row, "trouble", json_string("its directory is gone"));
     if (lines) add_results(row, lines);
     json_object_set_new(row, "earlier", json_integer(count_earlier(run->path)));
     free(file);
@@ -328,12 +389,14 @@ static json_t *make_row(struct run *run, int number) {
 }
 
 json_t *runs_row(int run) {
+    pthread_mutex_lock(&all.lock);
     struct run *r = get(run);
-    if (!r) return NULL;
-    if (r->shown != r->version) {
+    if (r && r->shown != r->version) {
         json_decref(r->row);
         r->row = make_row(r, run);
         r->shown = r->version;
     }
-    return json_incref(r->row);
+    json_t *row = r ? json_incref(r->row) : NULL;
+    pthread_mutex_unlock(&all.lock);
+    return row;
 }

@@ -206,6 +206,74 @@ def later():
         need("of a later version" in s.ask("/api/report?run=0").text, "the report does not say so")
 
 
+def line(step, key="loss", seconds=None):
+    return json.dumps({"step": step, key: value_of(step),
+                       "seconds": step / 10 if seconds is None else seconds}) + "\n"
+
+
+def value_of(step):
+    return round(step * 7919 % 1000 / 1000 + 1, 3)
+
+
+def processor(s):
+    """Seconds of the server."""
+    return 1e-9 * sum(int(path.read_text().split()[0]) for path in
+                      pathlib.Path(f"/proc/{s.process.pid}/task").glob("*/schedstat"))
+
+
+def curves():
+    """A curve has values that exist, is read on as its file grows, and anew when it is replaced;
+    a part is read from its lines again."""
+    os.makedirs("curves/run")
+    path, n = "curves/run/metrics.jsonl", 50_000
+    with open(path, "w") as f:
+        f.writelines(line(step) for step in range(1, n + 1))
+
+    def ask(s, pixels, more=""):
+        answer = json.loads(s.ask(f"/api/curve?run=0&pixels={pixels}{more}").text)
+        return answer["training"], answer
+
+    def check(s, pixels, n):
+        columns, answer = ask(s, pixels)
+        need(answer["begin"] == 1 and answer["end"] == n, f"{answer['begin']}, {answer['end']}")
+        steps = [x for x, *_ in columns]
+        need(len(columns) == pixels and steps == sorted(set(steps)) and
+             all(x == int(x) for x in steps), f"{len(columns)} columns: {steps[:9]}")
+        for at, (x, least, most, mean) in enumerate(columns):
+            there = [value_of(k) for k in range(int(x), int((steps + [n + 1])[at + 1]))]
+            need(least == min(there) and most == max(there) and
+                 abs(mean - sum(there) / len(there)) < 1e-9, f"column {at} of {pixels}: from {x}")
+
+    with Server("curves") as s:
+        s.login()
+        began = processor(s)
+        check(s, 500, n)
+        first = processor(s) - began
+        began = processor(s)
+        for turn in range(10):
+            with open(path, "a") as f:
+                f.write(line(n + 1 + turn))
+            need(ask(s, 499 - turn)[1]["end"] == n + 1 + turn, "what was added is not there")
+        need(processor(s) - began < first, f"ten lines took {processor(s) - began} s")
+        check(s, 300, n + 10)
+        part, _ = ask(s, 400, "&from=15000&to=15199")
+        need(part == [[x, *[value_of(x)] * 3] for x in range(15_000, 15_200)], part[:9])
+        late, answer = ask(s, 400, "&from=1900&to=1909.9&by=time")
+        need(late == [[x / 10, *[value_of(x)] * 3] for x in range(19_000, 19_100)], late[:9])
+        with open(path, "a") as f:
+            f.write(line(n + 11, seconds=1)[:-20])
+        need(ask(s, 299)[1]["end"] == n + 10, "half a line is read")
+        for steps, how in ((range(1, 4), "w"), (range(1, 6), "w"), (range(100, 110), "w"),
+                           (range(2, 9), "new")):
+            with open(path + ".new" if how == "new" else path, "w") as f:
+                f.writelines(line(step) for step in steps)
+            if how == "new":
+                os.rename(path + ".new", path)
+            _, answer = ask(s, 298 - len(steps))
+            need((answer["begin"], answer["end"]) == (steps[0], steps[-1]),
+                 f"after {how} with {len(steps)}: {answer['begin']} to {answer['end']}")
+
+
 def stream(s, run=""):
     c = socket.create_connection(("127.0.0.1", s.port))
     c.settimeout(20)
@@ -252,4 +320,5 @@ def ends():
 
 run_cases({"mistakes": mistakes, "who may ask": who, "the same link": token_file,
            "new runs": found, "files that are cut": cut, "heat": heat, "a later version": later,
+           "curves": curves,
            "live": live, "an end": ends})

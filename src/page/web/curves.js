@@ -121,6 +121,7 @@ export function show(data, current) {
     }) : null;
     if (add) tools.insertBefore(add, tools.lastChild);
     const damaged = curves.reduce((sum, curve) => sum + curve.damaged, 0);
+    const back = curves.reduce((sum, curve) => sum + curve.back, 0);
     return [lead(shown, curves, state), tools,
         element("figure", {}, element("figcaption", {class: "small"}, ...legend(data, state),
             element("span", {class: "dim"},
@@ -130,7 +131,11 @@ export function show(data, current) {
             asTable("points of the curves", head(state), rows(data), "metrics.jsonl")),
         damaged ? element("p", {class: "warn small"},
             number(damaged, "metrics.jsonl:damaged", count),
-                ` damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null]
+                ` damaged line${damaged === 1 ? " is" : "s are"} left out.`) : null,
+        back && state.by === "time" ? element("p", {class: "dim small"},
+            "The seconds began anew ", number(back, "metrics.jsonl:seconds", count),
+            back === 1 ? " time" : " times",
+            ", as when a run goes on or a clock is set back; those before are added.") : null]
         .filter(Boolean);
 }
 

@@ -13,9 +13,9 @@ export async function load({run, state, query}) {
     }
     const words = Object.fromEntries(fields.filter((field) => state[field] !== "").map((field) =>
         [field, state[field]]));
-    const [{row, file}, {lines, all}, times] = await Promise.all([get("run", {run}),
+    const [{row, file}, {lines, all, back}, times] = await Promise.all([get("run", {run}),
         get("log", {run, ...words}), get("heat", {run, pixels: 400})]);
-    return {row, file, lines, all, times};
+    return {row, file, lines, all, back, times};
 }
 
 const seconds = (time) => Date.parse(time) / 1000; // NaN: it is no time
@@ -65,7 +65,7 @@ function lead(lines, all, filtered) {
             said("log", `${last[1]}: ${last[3]} ${last[4]}`)] : [], ".");
 }
 
-export function show({row, file, lines, all, times}, current) {
+export function show({row, file, lines, all, back, times}, current) {
     current.shown = {row};
     const {state, run} = current;
     const set = (field) => (event) => { state[field] = event.target.value; reload(); };
@@ -81,6 +81,9 @@ export function show({row, file, lines, all, times}, current) {
         "aria-label": "text in a line",
         "data-focus": "text", value: state.text, oninput: set("text")});
     return [lead(lines, all, filtered),
+        back ? element("p", {class: "warn small"}, "A clock was set back ",
+            number(back, "log:back", count), back === 1 ? " time" : " times",
+            ": the order of lines of different files is not certain.") : "",
         element("div", {class: "tools"},
             choose("level", "level", [["", "all"], ["warning", "warnings"], ["error", "errors"]]),
             workers > 0 ? choose("worker", "worker", [["", "all"],

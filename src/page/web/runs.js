@@ -44,6 +44,7 @@ function state(row) {
     if (name.includes("killed") && row.written)
         parts.push(element("div", {class: "dim small"}, "last line ",
                            number(row.written, "metrics.jsonl", moment)));
+    if (row.clock) parts.push(element("div", {class: "warn small"}, from("run.json", row.clock)));
     return element("div", {}, ...parts);
 }
 

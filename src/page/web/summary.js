@@ -103,6 +103,7 @@ export function show(data, current) {
         row.earlier ? element("p", {class: "dim small"}, "Its directory had ",
             number(row.earlier, "metrics.N.jsonl", count), row.earlier === 1 ? " run" : " runs",
             " before; their files have numbers, as metrics.1.jsonl.") : "",
+        row.clock ? element("p", {class: "warn small"}, from("run.json", row.clock)) : "",
         ...bar(report.shares),
         element("section", {class: "two"}, findings(report, row), element("div", {},
             element("h2", {}, "Loss"), element("figure", {}, element("canvas",
