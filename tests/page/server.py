@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server of `trireme dashboard`: who may ask, what it answers about runs that grow, are cut or
 strange, and that clients cannot hold it up. Usage: server.py PROGRAM [CASE ...]"""
+import concurrent.futures
 import json
 import os
 import pathlib
 import random
+import resource
+import selectors
+import shutil
 import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "profile"))
@@ -120,8 +125,21 @@ def found():
         need(sorted(names()) == ["1/2/3/4/5/6/7/8", "a/first"], names())
 
 
+ROUTES = ["runs", "run?run=0", "report?run=0", "curve?run=0", "curve?run=0&by=time&from=9&to=30",
+          "curve?run=0&key=lr&pixels=3", "heat?run=0", "log?run=0",
+          "log?run=0&level=warning&text=a", "slices?run=0", "waits?run=0", "table?run=0&name=ops",
+          "row?run=0", "against?run=0&against=0"]
+
+
+def said_plainly(answer):
+    """A sentence of one line."""
+    return 400 <= answer.status < 600 and answer.text.endswith("\n") and \
+        answer.text.count("\n") == 1 and answer.text[:-1].isprintable() and answer.text[0] != "{"
+
+
 def cut():
-    """Files that end anywhere, are strange or gone: an answer, and the server goes on."""
+    """Files that end anywhere, are strange, replaced or gone while a page is open: an answer, or a
+    sentence, and the server goes on."""
     train("lenet5", "-n", "2", "--lanes", "4", "--steps", "60", "--profile", "steps=40..41",
           out="cut/run")
     files = {}
@@ -130,24 +148,35 @@ def cut():
             path = os.path.join(folder, name)
             files[path] = open(path, "rb").read()
     draw = random.Random(7)
-    paths = ["runs", "run?run=0", "report?run=0", "curve?run=0", "heat?run=0", "log?run=0",
-             "slices?run=0", "waits?run=0", "table?run=0&name=ops", "row?run=0"]
     with Server("cut") as s:
-        for turn in range(24):
+        page = stream(s, "?run=0")
+        for turn in range(20):
             for path, data in files.items():
                 at = draw.randrange(len(data) + 1)
-                how = draw.choice(["cut", "noise", "gone", "whole", "whole"])
+                how = draw.choice(["cut", "noise", "gone", "replaced", "whole", "whole"])
+                to = path + ".new" if how == "replaced" else path
                 if how == "gone" and os.path.exists(path):
                     os.unlink(path)
                 elif how != "gone":
-                    with open(path, "wb") as f:
-                        f.write({"cut": data[:at], "whole": data}.get(
+                    with open(to, "wb") as f:
+                        f.write({"cut": data[:at], "whole": data, "replaced": data[at:]}.get(
                             how, data[:at] + draw.randbytes(20) + data[at + 20:]))
-            for path in paths:
+                    os.rename(to, path)
+            for path in ROUTES:
                 answer = s.ask("/api/" + path)
-                need(answer.status in (200, 500), f"{path}: {answer.status} {answer.text[:200]}")
+                need(answer.status == 200 or said_plainly(answer),
+                     f"{path}: {answer.status} {answer.text[:200]}")
                 if answer.status == 200 and not path.startswith("table"):
                     json.loads(answer.text)
+        shutil.rmtree("cut/run")
+        gone = lambda: "is gone" in s.ask("/api/runs").text
+        until(gone, "it does not say that the directory is gone", 6)
+        for path in ROUTES:
+            answer = s.ask("/api/" + path)
+            need(answer.status == 200 or said_plainly(answer), f"{path}: {answer.text[:200]}")
+        page.settimeout(5)
+        need(page.recv(65536).count(b"data:") > 1, "the page was told nothing")
+        page.close()
         need(s.process.poll() is None, s.errors())
 
 
@@ -204,6 +233,92 @@ def later():
         row = json.loads(s.ask("/api/runs").text)["runs"][0]
         need("of a later version" in row["trouble"], row)
         need("of a later version" in s.ask("/api/report?run=0").text, "the report does not say so")
+
+
+def clocks():
+    """Clocks that were set back, and runs in one directory one after the other."""
+    train("linear", "--steps", "3", out="clocks/run")
+    train("linear", "--steps", "3", out="clocks/run")
+    path = "clocks/run/run.json"
+    with open(path) as f:
+        run = json.load(f)
+
+    with Server("clocks") as s:
+        ask = lambda what: json.loads(s.ask(f"/api/{what}").text)
+        row = ask("run?run=0")["row"]
+        need(row["earlier"] == 1 and "clock" not in row, row)
+        entry = run["entries"][0]
+        for name, change in {
+                "an end before the begin": {"end": entry["begin"] - 3600},
+                "a begin in future": {"begin": time.time() + 3600, "end": None}}.items():
+            with open(path, "w") as f:
+                json.dump({**run, "entries": [{**entry, **change}]}, f)
+            until(lambda: "set back by 3" in ask("run?run=0")["row"].get("clock", ""), name, 6)
+        need(ask("curve?run=0")["back"] == ask("log?run=0")["back"] == 0, "none went back")
+        with open("clocks/run/metrics.jsonl", "a") as f:
+            f.write(line(4, seconds=1e3) + line(5, seconds=10) + line(6, seconds=20))
+        curve = ask("curve?run=0&by=time&pixels=4000")
+        times = [x for x, *_ in curve["training"]]
+        need(curve["back"] == 1 and times[-3:] == [1000, 1010, 1020], curve)
+        with open("clocks/run/run.log", "a") as f:
+            f.write('{"time":"2020-01-01T00:00:00.000Z","level":"info","event":"end"}\n')
+        need(ask("log?run=0&worker=-1")["back"] == 1, ask("log?run=0&worker=-1"))
+
+
+def logs():
+    """What is left out of a log; a text is looked for in what is shown; long lines are cut."""
+    os.makedirs("logs/run")
+    with open("logs/run/metrics.jsonl", "w") as f:
+        f.write(line(1))
+    event = lambda second, level, event, **fields: json.dumps(
+        {"time": f"2026-01-31T12:00:{second:02}.000Z", "level": level, "event": event,
+         **fields}) + "\n"
+    with open("logs/run/agent.log", "w") as f:
+        f.write(event(1, "info", "start", worker=0) + event(5, "warning", "death", worker=1,
+                                                            step=7, text="caf\u00e9 <b>") +
+                "x" * 8_000_000 + "\n" + event(9, "error", "end", code=1))
+    with open("logs/run/worker-0.log", "w") as f:
+        f.write(event(2, "info", "join", step=3) + event(6, "info", "leave", step=8))
+    with open("logs/run/worker-1.out", "w") as f:
+        f.write("printed\n" + "y" * 8_000_000 + "\nlast")
+    expected = {"": ["start", "join", "death", "", "leave", "end", "output", "output", "output"],
+                "level=warning": ["death", "end"], "level=error": ["end"],
+                "event=join": ["join"], "event=output": ["output"] * 3, "event=joi": [],
+                "worker=0": ["start", "join", "leave"], "worker=1": ["death"] + ["output"] * 3,
+                "worker=2": [], "since=7": ["death", "", "leave", "end"] + ["output"] * 3,
+                "since=9": ["output"] * 3, "text=caf%C3%A9": ["death"], "text=%3Cb%3E": ["death"],
+                "text=u00e9": [], "text=step%3D7": ["death"], "text=worker 0": ["join", "leave"],
+                "text=%22step%22": [], "text=printed": ["output"], "text=leave": ["leave"],
+                "worker=1&level=warning": ["death"]}
+    with Server("logs") as s:
+        for query, wanted in expected.items():
+            answer = json.loads(s.ask("/api/log?run=0&" + query.replace(" ", "%20")).text)
+            found = [event for _, _, _, event, *_ in answer["lines"]]
+            need(found == wanted and answer["all"] == len(wanted), f"{query}: {found}")
+            need(all(len(text) < 2010 for *_, text, _, _ in answer["lines"]), "a long line")
+        peak = open(f"/proc/{s.process.pid}/status").read().split("VmHWM:")[1].split()[0]
+        need(int(peak) < 24 << 10, f"the server took {peak} KiB")
+
+
+def beside():
+    """Others do not wait for an answer that lasts."""
+    os.makedirs("beside/run")
+    with open("beside/run/metrics.jsonl", "w") as f:
+        f.write(line(1))
+    with open("beside/run/agent.log", "w") as f:
+        for i in range(100_000):
+            f.write('{"time":"2026-01-31T12:00:00.000Z","level":"info","event":"step",'
+                    f'"step":{i}}}\n')
+    with Server("beside") as s, concurrent.futures.ThreadPoolExecutor() as pool:
+        s.login()
+        slow = [pool.submit(s.ask, f"/api/log?run=0&since={i}") for i in range(3)]
+        page = stream(s)
+        need(b"data:" in page.recv(4096), "no event")
+        for path in ("/", "/app.js", "/api/runs", "/api/run?run=0"):
+            need(s.ask(path).status == 200, path)
+        need(not any(answer.done() for answer in slow[1:]), "the page waits for the log")
+        need(all(answer.result().status == 200 for answer in slow), "the log is not answered")
+        page.close()
 
 
 def line(step, key="loss", seconds=None):
@@ -282,31 +397,71 @@ def stream(s, run=""):
     return c
 
 
+def crowd(port, over, ages):
+    """1,000 connections without a whole request, which are opened again when they are closed; one
+    half closes its own after a second. ages: of those that the server closes."""
+    opened, selector = {}, selectors.DefaultSelector()
+    texts = [b"", b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "]
+    while not over.is_set():
+        while len(opened) < 1000:
+            c = socket.create_connection(("127.0.0.1", port))
+            c.sendall(texts[len(opened) % 4])
+            opened[c] = time.monotonic()
+            selector.register(c, selectors.EVENT_READ)
+        now = time.monotonic()
+        closed = [key.fileobj for key, _ in selector.select(0.1)]
+        ages += [now - opened[c] for c in closed]
+        closed += [c for c, since in opened.items() if c.fileno() % 2 and now - since > 1]
+        for c in set(closed):
+            selector.unregister(c)
+            c.close()
+            del opened[c]
+    for c in opened:
+        c.close()
+
+
 def live():
-    """What changes is told within 2 s; those who send no request, or never read, harm nobody."""
+    """What changes is told within 2 s, and a new page loads, in spite of a crowd, which is closed
+    after 5 s, and of clients that never read. That a directory is gone is said once."""
     train("lenet5", "--steps", "2", out="live/a")
-    with Server("live") as s:
-        reader, deaf = stream(s, "?run=0"), stream(s)
-        reader.recv(4096)
-        slow = [socket.create_connection(("127.0.0.1", s.port)) for _ in range(50)]
-        for c in slow:
-            c.sendall(b"GET / HTTP/1.1\r\n")
+    os.makedirs("lost")
+    resource.setrlimit(resource.RLIMIT_NOFILE, [resource.getrlimit(resource.RLIMIT_NOFILE)[1]] * 2)
+    over, ages, step = threading.Event(), [], 2
+    with Server("live") as s, Server("lost") as lost:
+        os.rmdir("lost")
+        page, deaf = stream(s, "?run=0"), [stream(s) for _ in range(20)]
+        for c in deaf[10:]:
+            for _ in range(200):
+                c.sendall(b"GET /app.js HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Cookie: " + s.cookie.encode() + b"\r\n\r\n")
+        thread = threading.Thread(target=crowd, args=(s.port, over, ages))
+        thread.start()
         began = time.monotonic()
-        with open("live/a/metrics.jsonl", "a") as f:
-            f.write('{"step":3,"loss":1}\n')
-        need(b"data:" in reader.recv(4096), "no event")
-        need(time.monotonic() - began < 2, f"told after {time.monotonic() - began:.1f} s")
-        for c in slow:
-            c.settimeout(20)
-            try:
-                need(c.recv(1) == b"", "a request that never ends is answered")
-            except ConnectionError:
+        try:
+            while b"data:" not in page.recv(4096):
                 pass
-        took = time.monotonic() - began
-        need(4 < took < 9, f"they are closed after {took:.1f} s")
-        need(s.ask("/api/runs").status == 200, "no answer")
-        deaf.close()
-        reader.close()
+            told = 0
+            while (now := time.monotonic()) < began + 8:
+                step += 1
+                with open("live/a/metrics.jsonl", "a") as f:
+                    f.write(line(step))
+                need(b"data:" in page.recv(4096), "no event")
+                late = time.monotonic() - max(now, told + 1.5)
+                need(late < 2, f"told after {late:.1f} s")
+                told = time.monotonic()
+                for path in ("/", "/style.css", "/app.js", "/api/runs", "/api/report?run=0"):
+                    need(s.ask(path).status == 200, path)
+                took = time.monotonic() - told
+                need(took < 10, f"a page takes {took:.1f} s")
+        finally:
+            over.set()
+            thread.join()
+        need(len(ages) >= 400 and 4.5 < min(ages) and max(ages) < 8,
+             f"{len(ages)} are closed, after {min(ages, default=0)} to {max(ages, default=0)} s")
+        need(step > 4, f"{step}")
+        need(lost.errors().count("lost: No such file") == 1, lost.errors())
+        for c in (page, *deaf):
+            c.close()
 
 
 def ends():
@@ -320,5 +475,5 @@ def ends():
 
 run_cases({"mistakes": mistakes, "who may ask": who, "the same link": token_file,
            "new runs": found, "files that are cut": cut, "heat": heat, "a later version": later,
-           "curves": curves,
+           "curves": curves, "clocks and earlier runs": clocks, "logs": logs, "beside": beside,
            "live": live, "an end": ends})
