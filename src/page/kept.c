@@ -87,17 +87,13 @@ static void forget_scan(struct scan *s) {
 
 tri_status kept_curves(const char *directory, const char *key, const struct curves **c) {
     static int64_t uses;
-    struct scan *s = &scans[0];
-    for (size_t i = 0; i < CURVES; i++) {
-        if (scans[i].used < s->used) s = &scans[i];
-        if (!scans[i].directory || strcmp(scans[i].directory, directory) ||
-            strcmp(scans[i].key, key))
-            continue;
-        s = &scans[i];
-        break;
+    struct scan *s = NULL, *oldest = scans;
+    for (struct scan *at = scans; at < scans + CURVES; at++) {
+        if (at->directory && !strcmp(at->directory, directory) && !strcmp(at->key, key)) s = at;
+        if (at->used < oldest->used) oldest = at;
     }
-    if (!s->directory || strcmp(s->directory, directory) || strcmp(s->key, key)) {
-        forget_scan(s);
+    if (!s) {
+        forget_scan(s = oldest);
         s->directory = strdup(directory);
         s->key = strdup(key);
     }

@@ -83,7 +83,7 @@ static tri_status serve(const char *directory, const struct http_options *o) {
     tri_status status = http_start(o);
     if (status) return status;
     print_link(o);
-    if (!runs_count()) printf("There are no runs in %s yet; new ones appear by themselves.\n",
+    if (!runs_path(0)) printf("There are no runs in %s yet; new ones appear by themselves.\n",
                               directory);
     fflush(stdout);
     for (int look = 1; sigtimedwait(&ends, NULL, &pause) < 0; look++) {

@@ -40,7 +40,7 @@ static int pixels_of(const struct http_request *r, int otherwise) {
 static int run_of(const struct http_request *r, struct http_answer *a) {
     const char *run = http_value(r, "run");
     if (run && *run && strlen(run) < 9 && strspn(run, "0123456789") == strlen(run) &&
-        atoi(run) < runs_count())
+        runs_path(atoi(run)))
         return atoi(run);
     a->code = 404;
     text_add(&a->body, "there is no such run");
@@ -65,7 +65,7 @@ static void give(struct http_answer *a, json_t *answer) {
 static void runs(const struct http_request *r, struct http_answer *a) {
     json_t *list = json_array();
     (void)r;
-    for (int i = 0; i < runs_count(); i++) json_array_append_new(list, runs_row(i));
+    for (int i = 0; runs_path(i); i++) json_array_append_new(list, runs_row(i));
     json_t *answer = json_object();
     json_object_set_new(answer, "version", json_integer(runs_version(-1)));
     json_object_set_new(answer, "runs", list);
@@ -187,13 +187,7 @@ static void take_line(const struct logs_line *line, void *to) {
                             text, (json_int_t)line->step, (json_int_t)line->worker);
     if (!one) return; /* it was cut within a character, or there is no memory */
     t->all++;
-    if (json_array_size(t->lines) >= 2 * LINES) { /* half of them, as each removal moves the rest */
-        json_t *kept = json_array();
-        for (size_t i = LINES; i < 2 * LINES; i++)
-            json_array_append(kept, json_array_get(t->lines, i));
-        json_decref(t->lines);
-        t->lines = kept;
-    }
+    if (json_array_size(t->lines) == LINES) json_array_remove(t->lines, 0);
     json_array_append_new(t->lines, one);
 }
 

@@ -47,58 +47,47 @@ static struct {
 
 /* ---- finding ---- */
 
-/* Files of a run; those of one over several hosts are in folders. */
-static const char *const files[] = {"run.json", "metrics.jsonl", "agent.json", "workers.series",
-                                    "agent.log", "run.log", "outputs.jsonl"};
-#define MARKS 3 /* of these, those that make a run */
-
 static bool is_run(int folder) {
+    static const char *const marks[] = {"run.json", "metrics.jsonl", "agent.json"};
     struct stat is;
-    for (size_t i = 0; i < MARKS; i++)
-        if (!fstatat(folder, files[i], &is, AT_SYMLINK_NOFOLLOW) && S_ISREG(is.st_mode))
+    for (size_t i = 0; i < COUNT(marks); i++)
+        if (!fstatat(folder, marks[i], &is, AT_SYMLINK_NOFOLLOW) && S_ISREG(is.st_mode))
             return true;
     return false;
 }
 
-static uint64_t add_stamp(const char *folder, uint64_t hash) {
+/* Of what is in a folder: a run's files, or profiles, folders that change when something is made in
+ * them. */
+static uint64_t stamp_folder(const char *folder, const char *below) {
+    static const char *const ours[] = {"run.", "metrics.", "agent.", "worker", "outputs."};
     char path[4200];
-    struct stat is;
-    for (size_t i = 0; i < COUNT(files); i++) {
-        base_format(path, sizeof path, "%s/%s", folder, files[i]);
-        if (stat(path, &is)) continue;
-        const int64_t what[] = {(int64_t)i, (int64_t)is.st_ino, is.st_size, is.st_mtim.tv_sec,
-                                is.st_mtim.tv_nsec};
-        hash = base_hash(what, sizeof what, hash);
-    }
-    return hash;
-}
-
-/* Those of workers, and the folders of profiles, which change when something is made in them. */
-static uint64_t add_others(const char *folder, uint64_t hash) {
-    static const char *const patterns[] = {"worker-*", "profile/*"};
-    glob_t found = {0};
-    for (size_t i = 0; i < COUNT(patterns); i++) files_match(folder, patterns[i], &found);
-    for (size_t k = 0; k < found.gl_pathc; k++) {
+    uint64_t sum = 0;
+    base_format(path, sizeof path, "%s%s", folder, below);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
         struct stat is;
-        if (stat(found.gl_pathv[k], &is)) continue;
+        bool counts = *below && *e->d_name != '.';
+        for (size_t i = 0; i < COUNT(ours); i++)
+            counts |= !strncmp(e->d_name, ours[i], strlen(ours[i]));
+        if (!counts || fstatat(dirfd(d), e->d_name, &is, 0)) continue;
         const int64_t what[] = {(int64_t)is.st_ino, S_ISDIR(is.st_mode) ? 0 : is.st_size,
                                 is.st_mtim.tv_sec, is.st_mtim.tv_nsec};
-        hash = base_hash(what, sizeof what, hash);
+        sum += base_hash(what, sizeof what, base_hash_text(e->d_name));
     }
-    globfree(&found);
-    return hash;
+    if (d) closedir(d);
+    return sum;
 }
 
 static uint64_t stamp_of(const char *path) {
     char hosts[4200];
     struct run_folders f = {0};
-    uint64_t hash = add_others(path, add_stamp(path, 0));
+    uint64_t sum = stamp_folder(path, "") + stamp_folder(path, "/profile");
     base_format(hosts, sizeof hosts, "%s/hosts", path);
-    if (!access(hosts, F_OK) && run_folders(path, &f)) hash = 0;
+    if (!access(hosts, F_OK) && run_folders(path, &f)) sum = 0;
     for (size_t i = 0; i < f.n; i++)
-        hash = add_others(f.of[i].path, add_stamp(f.of[i].path, hash));
+        sum = 31 * sum + stamp_folder(f.of[i].path, "") + stamp_folder(f.of[i].path, "/profile");
     run_folders_free(&f);
-    return hash;
+    return sum;
 }
 
 static tri_status add_run(const char *path, const char *name) {
@@ -161,13 +150,6 @@ void runs_free(void) {
         json_decref(all.run[i].row);
     }
     free(all.run);
-}
-
-int runs_count(void) {
-    pthread_mutex_lock(&all.lock);
-    const int n = (int)all.n;
-    pthread_mutex_unlock(&all.lock);
-    return n;
 }
 
 static struct run *get(int run) {

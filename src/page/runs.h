@@ -15,8 +15,7 @@
 /* Looks for new ones. Fails if the directory cannot be read. */
 tri_status runs_find(const char *directory);
 void runs_free(void);
-int runs_count(void);
-/* The run's directory; null: there is no such run. */
+/* The directory of a run, from 0 on; null: there is no such run. */
 const char *runs_path(int run);
 /* Changes whenever a file of the run does; of -1, of any run or their number. */
 int64_t runs_version(int run);
