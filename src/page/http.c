@@ -245,13 +245,16 @@ static bool add_job(struct MHD_Connection *c, const char *path, void **job) {
     if (!j) return false;
     *j = (struct job){.connection = c, .path = path, .answer = FIRST_ANSWER};
     *job = j;
-    MHD_suspend_connection(c);
     pthread_mutex_lock(&server.lock);
-    *server.last_job = j;
-    server.last_job = &j->next;
-    pthread_cond_signal(&server.has_job);
+    const bool over = server.over;
+    if (!over) {
+        MHD_suspend_connection(c);
+        *server.last_job = j;
+        server.last_job = &j->next;
+        pthread_cond_signal(&server.has_job);
+    }
     pthread_mutex_unlock(&server.lock);
-    return true;
+    return !over;
 }
 
 static void *work(void *of) {

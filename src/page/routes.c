@@ -302,7 +302,8 @@ void routes_event(struct http_seen *seen, struct text *out) {
 static const struct route {
     const char *path;
     void (*answer)(const struct http_request *r, struct http_answer *a);
-    bool keeps, lasts;
+    bool keeps; /* for the run's version */
+    bool lasts; /* it reads what grows with the run; one thread makes all of these */
 } routes[] = {
     {"/api/runs", runs, false, false},      {"/api/run", run_file, true, false},
     {"/api/report", report, true, true},    {"/api/curve", curve, true, true},

@@ -301,7 +301,7 @@ def logs():
 
 
 def beside():
-    """Others do not wait for an answer that lasts."""
+    """Others do not wait for an answer that lasts; nor does the end, for those that follow it."""
     os.makedirs("beside/run")
     with open("beside/run/metrics.jsonl", "w") as f:
         f.write(line(1))
@@ -309,7 +309,8 @@ def beside():
         for i in range(100_000):
             f.write('{"time":"2026-01-31T12:00:00.000Z","level":"info","event":"step",'
                     f'"step":{i}}}\n')
-    with Server("beside") as s, concurrent.futures.ThreadPoolExecutor() as pool:
+    with concurrent.futures.ThreadPoolExecutor(9) as pool:
+        s = Server("beside")
         s.login()
         slow = [pool.submit(s.ask, f"/api/log?run=0&since={i}") for i in range(3)]
         page = stream(s)
@@ -318,6 +319,11 @@ def beside():
             need(s.ask(path).status == 200, path)
         need(not any(answer.done() for answer in slow[1:]), "the page waits for the log")
         need(all(answer.result().status == 200 for answer in slow), "the log is not answered")
+        slow = [pool.submit(s.ask, f"/api/log?run=0&since={i}") for i in range(3, 11)]
+        until(lambda: any(answer.done() for answer in slow), "none is answered")
+        need(s.close() == 0, "it does not end well while others wait")
+        need(sum(not answer.exception() and answer.result().status == 200 for answer in slow) < 4,
+             "all are answered first")
         page.close()
 
 
