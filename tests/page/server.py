@@ -296,8 +296,10 @@ def logs():
             found = [event for _, _, _, event, *_ in answer["lines"]]
             need(found == wanted and answer["all"] == len(wanted), f"{query}: {found}")
             need(all(len(text) < 2010 for *_, text, _, _ in answer["lines"]), "a long line")
-        peak = open(f"/proc/{s.process.pid}/status").read().split("VmHWM:")[1].split()[0]
-        need(int(peak) < 24 << 10, f"the server took {peak} KiB")
+        status = open(f"/proc/{s.process.pid}/status").read()
+        size, peak = (int(status.split(what)[1].split()[0]) for what in ("VmSize:", "VmHWM:"))
+        need(peak < 24 << 10 or size > 1 << 32,  # a sanitizer keeps what is freed
+             f"the server took {peak} KiB")
 
 
 def beside():
@@ -306,7 +308,7 @@ def beside():
     with open("beside/run/metrics.jsonl", "w") as f:
         f.write(line(1))
     with open("beside/run/agent.log", "w") as f:
-        for i in range(100_000):
+        for i in range(40_000):
             f.write('{"time":"2026-01-31T12:00:00.000Z","level":"info","event":"step",'
                     f'"step":{i}}}\n')
     with concurrent.futures.ThreadPoolExecutor(9) as pool:
