@@ -420,6 +420,7 @@ void http_wake(void) {
 static void take_log(void *of, const char *fmt, va_list args) {
     char text[256];
     (void)of;
+    if (!strncmp(fmt, "Failed to send", 14)) return; /* a page was closed, or goes to another */
     base_format_list(text, sizeof text, fmt, args);
     text[strcspn(text, "\n")] = 0;
     http_log("%s", text);
