@@ -99,6 +99,9 @@ struct fold {
     bool any;
 };
 
+/* Whether so many nanoseconds are not merged. */
+static bool is_wide(const struct fold *f, int64_t time) { return (double)time >= 1.5 * f->pixel; }
+
 static void tell(struct fold *f, int64_t begin, int64_t end, enum category category,
                  const char *rest) {
     text_add(f->out, "%s[%lld,%lld,%d,%s]", f->any ? "," : "", (long long)(begin - f->zero),
@@ -143,7 +146,7 @@ static void add(struct fold *f, int64_t begin, int64_t end, enum category catego
     if (end <= f->from || begin >= f->to) return;
     begin = begin > f->from ? begin : f->from;
     end = end < f->to ? end : f->to;
-    if ((double)(end - begin) >= 1.5 * f->pixel) {
+    if (is_wide(f, end - begin)) {
         end_columns(f, (int64_t)((double)(begin - f->from) / f->pixel));
         flush(f);
         f->column = -1;
@@ -163,14 +166,24 @@ static void end_fold(struct fold *f) {
 
 /* ---- threads ---- */
 
-static void add_times(const struct profile_thread *t, struct fold f) {
+/* The number in threads of whom a wait is for; -1: not known. */
+static int whom_of(const struct profile *p, const struct profile_thread *t, const struct span *s) {
+    const int threads = p->host[t->host].threads;
+    if (s->whom == SPAN_NOBODY || threads < 1) return -1;
+    const struct profile_thread *whom =
+        profile_thread_at(p, t->host, s->whom / threads, s->whom % threads);
+    return whom ? (int)(whom - p->thread) : -1;
+}
+
+static void add_times(const struct profile *p, const struct profile_thread *t, struct fold f) {
     char rest[96];
     f.rest = "-1,-1,0,-1";
     for (size_t k = profile_until(t, f.from); k < t->n; k++) {
         const struct span *s = &t->span[k];
         if (s->kind >= SPENTS || s->begin >= f.to) continue;
-        base_format(rest, sizeof rest, "%d,%d,%u,%d", s->kind,
-                    s->whom == SPAN_NOBODY ? -1 : s->whom, s->step, s->lane);
+        const bool told = is_wide(&f, s->end - s->begin);
+        base_format(rest, sizeof rest, "%d,%d,%u,%d", s->kind, told ? whom_of(p, t, s) : -1,
+                    s->step, s->lane);
         add(&f, s->begin, s->end, of_kind(s->kind), rest);
     }
     end_fold(&f);
@@ -186,7 +199,7 @@ static void add_operators(const struct profile *p, const struct profile_thread *
         if ((s->kind != SPAN_OPERATOR && s->kind != SPAN_TRANSFER) || !item || s->begin >= f.to)
             continue;
         const size_t number = tables_number(p, t->host, s->item);
-        if ((double)(s->end - s->begin) >= 1.5 * f.pixel) used[number] = 1;
+        if (is_wide(&f, s->end - s->begin)) used[number] = 1;
         base_format(rest, sizeof rest, "%zu,%u,%d", number, s->step, s->lane);
         add(&f, s->begin, s->end, of_item(item), rest);
     }
@@ -300,7 +313,7 @@ void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, s
         add_text(out, p->host[t->host].name);
         text_add(out, ",\"worker\":%d,\"thread\":%d,\"what\":\"%s\",\"times\":[", t->place,
                  t->thread, whats[t->what]);
-        add_times(t, fold);
+        add_times(p, t, fold);
         text_add(out, "],\"operators\":[");
         add_operators(p, t, fold, used);
         text_add(out, "]}");

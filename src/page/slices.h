@@ -23,10 +23,11 @@ void slices_free(void);
  *                  "operators":[[begin,end,category,item,step,lane]]}],
  *      "items":{"N":{...}}}
  *
- * What is narrower than a pixel is merged: then there is no kind and no item, -1, and the category
- * is chosen so that each has its share of the pixels. */
+ * `whom` is the number of a thread. What is narrower than a pixel is merged: then there is no kind
+ * and no item, -1, and the category is chosen so that each has its share of the pixels. */
 void slices_add(const struct profile *p, int64_t from, int64_t to, int pixels, struct text *out);
-/* Who waits for whom, in seconds of a step: {"threads":["worker 0",...],"seconds":[[...]]}. */
+/* Who waits for whom, workers of the first host, in seconds of a step:
+ * {"workers":N,"seconds":[[...]]}. */
 void slices_waits(const struct profile *p, struct text *out);
 
 #endif

@@ -21,8 +21,11 @@ export async function load({run, state}) {
         state.name = data.name;
         state.whole = state.range = state.chosen = null;
     }
-    if (data && !state.whole) state.whole = await get("slices", {run, pixels});
-    if (data && !state.range && data.steps.length > 1) { // the first whole step
+    if (data && !state.whole) {
+        const [from, to] = whole(data);
+        state.whole = await get("slices", {run, pixels, from, to});
+    }
+    if (data && !state.range && data.steps.length) { // the first whole step
         const [, begin, end] = data.steps[0];
         state.range = [begin, end];
         return {row, data: await get("slices", {run, pixels, from: begin, to: end})};
@@ -30,7 +33,10 @@ export async function load({run, state}) {
     return {row, data};
 }
 
-const inside = ({data, state}) => state.range ?? [data.begin, data.end];
+// Before the first step a profile has what prepares it, which is longer than many steps.
+const whole = (data) => [data.steps[0]?.[1] ?? data.begin, data.end];
+
+const inside = ({data, state}) => state.range ?? whole(data);
 
 function stepAt(data, [from, to]) {
     return data.steps.find(([, begin, end]) => begin < to && end > from);
@@ -40,19 +46,21 @@ function details(data, slice) {
     if (!slice) return element("p", {class: "dim small"},
         "Click a slice for its details; drag pans, Shift and the wheel zoom. Keys: w s zoom, " +
         "a d pan, n p next and previous step; arrows, on the canvas, go from slice to slice.");
-    const rows = [["begins", duration(slice.begin / 1e9)],
+    const [step, begin] = stepAt(data, [slice.begin, slice.begin + 1]) ?? [null, data.begin];
+    const rows = [["begins", `${duration((slice.begin - begin) / 1e9)} into ` +
+        (step === null ? "the profile" : `step ${count(step)}`)],
         ["takes", duration((slice.end - slice.begin) / 1e9)]];
     const item = slice.is;
     if (slice.step) rows.push(["step", count(slice.step)]);
     if (slice.lane >= 0) rows.push(["lane", slice.lane]);
-    if (slice.whom >= 0) rows.push(["waits for", `thread ${slice.whom}`]);
+    if (slice.whom >= 0) rows.push(["waits for", name(data.threads[slice.whom])]);
     for (const [, , thread, begin, end] of slice.waited)
         rows.push([`${name(data.threads[thread])} waited`, duration((end - begin) / 1e9)]);
     if (item) {
         rows.push(["of", item.in], ["gives", item.out],
             ["phase", item.phase + (item.backward ? ", backward" : "")]);
-        const of = (value, unit, size) => `${(value / size).toPrecision(3)}\u2009${unit}, ` +
-            `${(value / (slice.end - slice.begin)).toPrecision(3)}\u2009`;
+        const of = (value, unit, size) => `${(value / size).toPrecision(3)}\u202f${unit}, ` +
+            `${(value / (slice.end - slice.begin)).toPrecision(3)}\u202f`;
         if (item.flops > 0)
             rows.push(["arithmetic", of(item.flops, "GFLOP", 1e9) + "GFLOP/s"]);
         if (item.bytes > 0) rows.push(["memory", of(item.bytes, "MiB", 1048576) + "GB/s"]);
@@ -80,7 +88,7 @@ export function show({row, data}, current) {
             "strong"), " takes ",
             number((step[2] - step[1]) / 1e9, "steps.csv:seconds", duration, {}, "strong")] : "",
             step ? ". " : "", data.path ? ["The critical path of a step: ",
-                said("spans", data.path.replaceAll(" %", "\u2009%")), "."] : "",
+                said("spans", data.path.replaceAll(" %", "\u202f%")), "."] : "",
             data.lost ? [" ", number(data.lost, "spans:lost", count),
                 " spans were lost while it was recorded."] : ""),
         element("div", {class: "tools"}, element("button",
@@ -88,7 +96,7 @@ export function show({row, data}, current) {
             element("button", {type: "button", onclick: move(1), "data-focus": "next"},
                 "next step"),
             element("button", {type: "button", "data-focus": "all", onclick: () =>
-                zoom(state, data, [data.begin, data.end])}, "all steps"),
+                zoom(state, data, whole(data))}, "all steps"),
             element("input", {type: "search", placeholder: "find an operator",
                 "aria-label": "find an operator", "data-focus": "find",
                 value: state.find ?? "", oninput: (event) =>
@@ -111,8 +119,8 @@ const name = ({host, worker, thread}) =>
     `${host ? `${host} ` : ""}w${worker}${thread ? `.${thread}` : ""}`;
 
 function zoom(state, data, [from, to]) {
-    const most = data.end - data.begin, size = Math.min(Math.max(to - from, 1000), most);
-    const begin = Math.max(data.begin, Math.min(from, data.end - size));
+    const [first, last] = whole(data), size = Math.min(Math.max(to - from, 1000), last - first);
+    const begin = Math.max(first, Math.min(from, last - size));
     state.range = [begin, begin + size];
     drawn({data}, {state});
     reload();
@@ -309,7 +317,7 @@ function caption(g, text, x, y, w, ink, ground) {
 // Drag pans, the wheel zooms, a click chooses.
 function pointer(canvas, state, data, choose, time) {
     canvas.onpointerdown = (event) => {
-        const begin = event.clientX, [from, to] = state.range ?? [data.begin, data.end];
+        const begin = event.clientX, [from, to] = inside({data, state});
         let dragged = false;
         canvas.setPointerCapture(event.pointerId);
         canvas.onpointermove = (move) => {
@@ -327,28 +335,27 @@ function pointer(canvas, state, data, choose, time) {
         if (!event.ctrlKey && !event.shiftKey) return;
         event.preventDefault();
         const at = time(event.clientX - canvas.getBoundingClientRect().left),
-            [from, to] = state.range ?? [data.begin, data.end];
+            [from, to] = inside({data, state});
         const k = (event.deltaY || event.deltaX) > 0 ? 1.25 : 0.8;
         zoom(state, data, [at - (at - from) * k, at + (to - at) * k]);
     };
 }
 
 function overview(canvas, state, data, [from, to]) {
-    const {threads} = state.whole ?? data;
+    const {threads} = state.whole ?? data, [begin, end] = whole(data);
     const {g, width, height} = pen(canvas, Math.min(48, 8 + threads.length * OVERVIEW));
-    const X = (time) => LEFT + (time - data.begin) / (data.end - data.begin) * (width - LEFT),
-        hatched = hatch(g);
+    const X = (time) => LEFT + (time - begin) / (end - begin) * (width - LEFT), hatched = hatch(g);
     threads.slice(0, 8).forEach((thread, i) => {
-        for (const [begin, end, category] of thread.times) {
+        for (const [from, to, category] of thread.times) {
             g.fillStyle = categories[category] === "wait" ? hatched : colour(categories[category]);
-            g.fillRect(X(begin), 4 + i * OVERVIEW, Math.max(1, X(end) - X(begin)), OVERVIEW - 1);
+            g.fillRect(X(from), 4 + i * OVERVIEW, Math.max(1, X(to) - X(from)), OVERVIEW - 1);
         }
     });
     g.strokeStyle = colour("link");
     g.strokeRect(X(from) + 0.5, 0.5, Math.max(2, X(to) - X(from)) - 1, height - 1);
     canvas.onclick = (event) => {
         const x = event.clientX - canvas.getBoundingClientRect().left, size = to - from;
-        const at = data.begin + (x - LEFT) / (width - LEFT) * (data.end - data.begin);
+        const at = begin + (x - LEFT) / (width - LEFT) * (end - begin);
         zoom(state, data, [at - size / 2, at + size / 2]);
     };
 }
