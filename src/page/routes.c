@@ -36,6 +36,11 @@ static int pixels_of(const struct http_request *r, int otherwise) {
     return (int)fmin(fmax(number(r, "pixels", otherwise), 1), PIXELS);
 }
 
+/* -1: none is named. */
+static int run_named(const struct http_request *r, const char *key) {
+    return (int)fmin(fmax(number(r, key, -1), -1), 1e9);
+}
+
 /* The run that is asked for; -1, with the answer, if there is none. */
 static int run_of(const struct http_request *r, struct http_answer *a) {
     const char *run = http_value(r, "run");
@@ -148,6 +153,7 @@ static void curve(const struct http_request *r, struct http_answer *a) {
     for (int i = 0; i < 2; i++)
         json_object_set_new(answer, i ? "evaluations" : "training",
                             columns_of(c, both[i], key, axis, from, to, pixels));
+    json_object_set_new(answer, "last", json_finite(c->training.n ? c->training.last : NAN));
     json_object_set_new(answer, "damaged", json_integer(c->lines.damaged));
     json_object_set_new(answer, "back", json_integer(c->back));
     add_names(&c->lines, answer);
@@ -182,10 +188,12 @@ static void take_line(const struct logs_line *line, void *to) {
     struct log_tail *t = to;
     char text[LINE + 8];
     const bool cut = strlen(line->text) > LINE;
-    base_format(text, sizeof text, "%.*s%s", LINE, line->text, cut ? "..." : "");
+    int n = LINE;
+    while (cut && n > LINE - 3 && (line->text[n] & 0xc0) == 0x80) n--; /* within a character */
+    base_format(text, sizeof text, "%.*s%s", n, line->text, cut ? "..." : "");
     json_t *one = json_pack("[s,s,s,s,s,I,I]", line->time, line->from, line->level, line->event,
                             text, (json_int_t)line->step, (json_int_t)line->worker);
-    if (!one) return; /* it was cut within a character, or there is no memory */
+    if (!one) return;
     t->all++;
     if (json_array_size(t->lines) == LINES) json_array_remove(t->lines, 0);
     json_array_append_new(t->lines, one);
@@ -238,7 +246,7 @@ static void slices(const struct http_request *r, struct http_answer *a) {
 /* What `trireme report --against` says of the latest profiles of two runs. */
 static void against(const struct http_request *r, struct http_answer *a) {
     const int run = run_of(r, a);
-    const int other = (int)whole(r, "against", -1);
+    const int other = run_named(r, "against");
     struct profile p = {0}, before = {0};
     struct text text = {0};
     if (run < 0) return;
@@ -316,7 +324,7 @@ static const struct route {
 static bool take_route(const struct route *route, const struct http_request *r,
                        struct http_answer *a, bool may_last) {
     struct text address = {0};
-    const int run = (int)fmin(fmax(number(r, "run", -1), -1), 1e9);
+    const int run = run_named(r, "run");
     const int64_t version = runs_version(run);
     if (route->keeps) http_add_address(r, &address);
     const bool keeps = route->keeps && !address.failed,

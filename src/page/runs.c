@@ -305,6 +305,25 @@ static void add_clock(json_t *row, const struct run_read *r) {
     json_object_set_new(row, "clock", json_string(text));
 }
 
+/* The last step that was done when the last entry began, as it was resumed; -1: not known. */
+static int64_t steps_before(const struct run_read *r) {
+    const struct run_entry *last = &r->entry[r->n_entries - 1];
+    if (last->first > 0) return last->first - 1;
+    if (r->n_entries > 1) return last[-1].exit ? -1 : last[-1].last;
+    for (size_t i = 0; i < r->n_options; i++)
+        if (!strcmp(r->option[2 * i], "--resume")) return -1;
+    return 0;
+}
+
+/* Of the last entry, as the seconds of results are. */
+static void add_rate(json_t *row, int64_t before) {
+    const double steps = json_number_of(row, "step", NAN) - (double)before,
+                 samples = steps * json_number_of(row, "batch", NAN),
+                 seconds = json_number_of(row, "seconds", NAN);
+    if (before >= 0 && samples > 0 && seconds > 0)
+        json_object_set_new(row, "rate", json_finite(samples / seconds));
+}
+
 static void add_file(json_t *row, const struct run_read *r, struct run *run) {
     static const char *const copied[] = {"title", "workers", "threads", "lanes", "batch",
                                          "steps", "parameters", "deaths", "stalls", "grain",
@@ -348,6 +367,7 @@ static json_t *make_row(struct run *run, int number) {
     json_t *row = json_object();
     char *file = first_file(run->path, "run.json"), *lines = first_file(run->path, "metrics.jsonl");
     struct run_read r;
+    int64_t before = -1;
     json_object_set_new(row, "run", json_integer(number));
     json_object_set_new(row, "version", json_integer(run->version));
     json_object_set_new(row, "name", json_string(run->name));
@@ -357,6 +377,7 @@ static json_t *make_row(struct run *run, int number) {
     text_free(&directory);
     if (file && !run_file_read(file, &r)) {
         add_file(row, &r, run);
+        if (r.n_entries) before = steps_before(&r);
         run_file_free(&r);
     } else if (file) {
         json_object_set_new(row, "trouble", json_string(tri_message()));
@@ -364,6 +385,7 @@ static json_t *make_row(struct run *run, int number) {
     if (!file && access(run->path, F_OK))
         json_object_set_new(row, "trouble", json_string("its directory is gone"));
     if (lines) add_results(row, lines);
+    add_rate(row, before);
     json_object_set_new(row, "earlier", json_integer(count_earlier(run->path)));
     free(file);
     free(lines);

@@ -87,7 +87,7 @@ class Pages:
 
     def all(self, selector, of="innerText"):
         """The texts, or something else, of elements."""
-        return [str(found).replace("\u2009", " ") for found in self.browser.run(
+        return [str(found).replace("\u202f", " ") for found in self.browser.run(
             f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.{of})")]
 
     def lead(self, page, run=None):

@@ -83,6 +83,8 @@ def who():
             need(answer.status == code, f"{name}: {answer.status} {answer.text[:200]}")
             policy = answer.headers["Content-Security-Policy"] or ""
             need(policy.startswith("default-src 'none'; script-src 'self';"), f"{name}: {policy}")
+        for run in ("1", "-1", "1e300"):
+            need("no such run" in s.ask(f"/api/against?run=0&against={run}").text, run)
         log = s.errors()
         need(sum(code >= 400 for _, code in answers.values()) <= log.count("\n") and
              "403 /: " in log and s.token not in log, log)
@@ -265,6 +267,23 @@ def clocks():
         need(ask("log?run=0&worker=-1")["back"] == 1, ask("log?run=0&worker=-1"))
 
 
+def resumed():
+    """The rate of a run that was resumed is that of what was done since."""
+    for steps in ("2000", "2100"):
+        train("mlp:hidden=8", "--steps", steps, "--ckpt", "ck", "--resume", out="resumed/run")
+    with open("resumed/run/run.json") as f:
+        run = json.load(f)
+    with open("resumed/run/metrics.jsonl") as f:
+        seconds = json.loads(f.readlines()[-1])["seconds"]
+    unknown = [{**run["entries"][0], "exit": None}, {**run["entries"][1], "first": None}]
+    with Server("resumed") as s:
+        row = lambda: json.loads(s.ask("/api/run?run=0").text)["row"]
+        need(abs(row()["rate"] - 100 * run["batch"] / seconds) < 1, f"{row()}, {seconds} s")
+        with open("resumed/run/run.json", "w") as f:
+            json.dump({**run, "entries": unknown}, f)
+        until(lambda: "rate" not in row(), f"what is not known is shown: {row()}", 6)
+
+
 def logs():
     """What is left out of a log; a text is looked for in what is shown; long lines are cut."""
     os.makedirs("logs/run")
@@ -279,8 +298,8 @@ def logs():
                 "x" * 8_000_000 + "\n" + event(9, "error", "end", code=1))
     with open("logs/run/worker-0.log", "w") as f:
         f.write(event(2, "info", "join", step=3) + event(6, "info", "leave", step=8))
-    with open("logs/run/worker-1.out", "w") as f:
-        f.write("printed\n" + "y" * 8_000_000 + "\nlast")
+    with open("logs/run/worker-1.out", "w", encoding="utf-8") as f:
+        f.write("printed\ny" + "\u00e9" * 4_000_000 + "\nlast")
     expected = {"": ["start", "join", "death", "", "leave", "end", "output", "output", "output"],
                 "level=warning": ["death", "end"], "level=error": ["end"],
                 "event=join": ["join"], "event=output": ["output"] * 3, "event=joi": [],
@@ -359,6 +378,7 @@ def curves():
     def check(s, pixels, n):
         columns, answer = ask(s, pixels)
         need(answer["begin"] == 1 and answer["end"] == n, f"{answer['begin']}, {answer['end']}")
+        need(answer["last"] == value_of(n), f"the last value: {answer['last']}")
         steps = [x for x, *_ in columns]
         need(len(columns) == pixels and steps == sorted(set(steps)) and
              all(x == int(x) for x in steps), f"{len(columns)} columns: {steps[:9]}")
@@ -483,5 +503,5 @@ def ends():
 
 run_cases({"mistakes": mistakes, "who may ask": who, "the same link": token_file,
            "new runs": found, "files that are cut": cut, "heat": heat, "a later version": later,
-           "curves": curves, "clocks and earlier runs": clocks, "logs": logs, "beside": beside,
-           "live": live, "an end": ends})
+           "curves": curves, "clocks and earlier runs": clocks, "resumed": resumed,
+           "logs": logs, "beside": beside, "live": live, "an end": ends})

@@ -242,6 +242,9 @@ def pages():
         going.send_signal(signal.SIGTERM)
         going.wait(20)
         look(browser, "runs", "runs", EXPECT["runs"])
+        browser.open(f"faults/{number['killed']}")
+        need(browser.run("document.querySelector('.lead').innerText").startswith(
+            "The run was killed. Before that no worker died"), "that it was killed")
         checked = 0
         for name in ("two", "mesh", "stages", "one", "killed", "going"):
             for page in PAGES:

@@ -102,7 +102,9 @@ function put(parent, children) {
     const focus = parent.contains(document.activeElement)
         ? document.activeElement.dataset.focus : null;
     const at = document.activeElement?.selectionStart;
-    const open = [...parent.querySelectorAll("details")].map((one) => one.open);
+    const [was, is] = [$("page").dataset.shown, current.address].map((one) =>
+        one?.split("?")[0]);
+    const open = [...parent.querySelectorAll("details")].map((one) => was === is && one.open);
     const controls = "a, button, input, select, summary, canvas[tabindex]";
     const place = [...parent.querySelectorAll(controls)].indexOf(document.activeElement);
     parent.replaceChildren(...children);
@@ -136,7 +138,7 @@ export function render() {
     put($("page"), current.page.page.show(current.data, current));
     put($("head"), head());
     current.page.page.drawn?.(current.data, current);
-    $("page").dataset.shown = current.address; // for tests
+    $("page").dataset.shown = current.address; // tests wait for it
 }
 
 function fail(error) {

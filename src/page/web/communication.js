@@ -28,8 +28,8 @@ function lead(report, waiting) {
     const strong = (value, source) => number(value, source, share, {}, "strong");
     if (!report.workers.length) return element("p", {class: "lead"},
         "What workers spend their time on is not known.");
-    return element("p", {class: "lead"}, strong(1 - (report.shares.compute ?? 0), "report:shares"),
-        " of a step is not computing. ",
+    return element("p", {class: "lead"}, "Communication is ",
+        strong(report.communication, "report:communication"), " of a step. ",
         strong(all, "report:shares"), " is waiting", first ? [", most of it for ", first[0], " ("]
             : ".", ...(first
             ? [number(first[1], `report:shares.${first[0]}`, share,

@@ -27,6 +27,9 @@ export async function load({query, state}) {
 const names = (curves) => [...new Set(curves.flatMap(({trained, evaluated}) =>
     [...trained, ...evaluated])), "lr"];
 
+// Of a part that is shown, the mean of its last pixel.
+const present = ({training, last}, {zoom}) => (zoom ? training.at(-1)?.[3] ?? null : last);
+
 // "Loss of a is 2.1, and was 5.6 at the beginning; it still falls, by 0.02 in the last tenth."
 function lead(shown, curves, state) {
     const points = curves[0]?.training ?? [], last = points.at(-1), tenth = points.length / 10 | 0;
@@ -41,7 +44,7 @@ function lead(shown, curves, state) {
     const of = state.zoom ? " of what is shown" : "";
     return element("p", {class: "lead"}, element("strong", {}, name), " of ",
         element("strong", {}, said("directory", shown[0].name)), " is ",
-        element("strong", {}, figure(last[3])), ...points.length > 1
+        element("strong", {}, figure(present(curves[0], state))), ...points.length > 1
             ? [", and was ", figure(points[0][3]), ` at the beginning${of}`] : [],
         ...Math.abs(change) > 0.002 * Math.abs(last[3])
             ? [`; it still ${change < 0 ? "falls" : "rises"}, by `, figure(Math.abs(change)),
@@ -82,7 +85,7 @@ function legend({shown, curves}, state) {
         const swatch = element("span", {class: "swatch"});
         swatch.style.background = `var(--run${i})`;
         return element("span", {}, swatch, said("directory", row.name), " ",
-            number(curves[i].training.at(-1)?.[3] ?? null, `metrics.jsonl:${state.key}`, short));
+            number(present(curves[i], state), `metrics.jsonl:${state.key}`, short));
     });
 }
 
@@ -147,8 +150,8 @@ export function drawn({shown, curves}, {state, query}) {
     const begin = Math.min(...curves.map((curve) => curve.begin ?? Infinity));
     const end = Math.max(...curves.map((curve) => curve.end ?? -Infinity));
     const all = curves.flatMap((curve, i) => [
-        {points: curve.training, name: shown[i].name, colour: `run${i}`},
-        {points: curve.evaluations, name: shown[i].name, colour: `run${i}`, dashed: true}]);
+        {points: curve.training, last: present(curve, state), colour: `run${i}`},
+        {points: curve.evaluations, colour: `run${i}`, dashed: true}]);
     const [from, to] = state.zoom ?? [begin, end];
     // A line of the log leads here.
     const mark = state.by === "steps" && query.has("step") ? Number(query.get("step")) : null;

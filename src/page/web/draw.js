@@ -24,6 +24,13 @@ export function number(value, source, text, attributes = {}, name = "span") {
 // A text from a file, which may have numbers in it.
 export const from = (source, ...text) => element("span", {"data-source": source}, ...text);
 
+// The report's words; its figures and workers are bold.
+export function emphasized(text) {
+    const figures = /(\d[\d,.]*\s(?:(?:s|ms|us|ns|min|h)\b|%)|[Ww]orker \d+)/;
+    return text.split(figures).map((part, i) =>
+        (i % 2 ? element("strong", {}, part.replace(/(\d) /, "$1\u202f")) : part));
+}
+
 // The numbers of a canvas, which is in the same figure: rows of texts and numbers, at most 200.
 export function asTable(label, head, rows, source) {
     const every = Math.ceil(rows.length / 200);
@@ -51,29 +58,29 @@ export function bytes(value) {
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     const k = value < 1 ? 0 : Math.min(Math.floor(Math.log2(value) / 10), units.length - 1);
     const size = value / 1024 ** k;
-    return `${k && size < 99.5 ? Number(size.toPrecision(3)) : Math.round(size)}\u2009${units[k]}`;
+    return `${k && size < 99.5 ? Number(size.toPrecision(3)) : Math.round(size)}\u202f${units[k]}`;
 }
 
 export function share(value) {
     const percent = 100 * value;
-    if (percent >= 99 && percent < 99.95) return `${percent.toFixed(1)}\u2009%`;
-    return `${percent < 9.95 ? Number(percent.toPrecision(2)) : Math.round(percent)}\u2009%`;
+    if (percent >= 99 && percent < 99.95) return `${percent.toFixed(1)}\u202f%`;
+    return `${percent < 9.95 ? Number(percent.toPrecision(2)) : Math.round(percent)}\u202f%`;
 }
 
 export function duration(seconds) {
     const units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
     if (seconds >= 3600) {
         const minutes = Math.floor(seconds / 60);
-        return `${Math.floor(minutes / 60)}\u2009h ${minutes % 60}\u2009min`;
+        return `${Math.floor(minutes / 60)}\u202fh ${minutes % 60}\u202fmin`;
     }
     if (seconds >= 100) {
         const whole = Math.round(seconds);
-        return `${Math.floor(whole / 60)}\u2009min ${whole % 60}\u2009s`;
+        return `${Math.floor(whole / 60)}\u202fmin ${whole % 60}\u202fs`;
     }
-    if (seconds === 0) return "0\u2009s";
+    if (seconds === 0) return "0\u202fs";
     const [unit, name] = units.find(([size]) => seconds >= 0.9995 * size) ?? units.at(-1);
     const value = seconds / unit;
-    return `${value < 9.95 ? value.toFixed(1) : Math.round(value)}\u2009${name}`;
+    return `${value < 9.95 ? value.toFixed(1) : Math.round(value)}\u202f${name}`;
 }
 
 // All times that are shown are local.

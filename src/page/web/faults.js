@@ -14,16 +14,18 @@ const kinds = {death: "bad", stall: "warn", takeover: "ink3"};
 
 const some = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
 
-function lead(file, report) {
-    const {deaths = 0, stalls = 0} = file ?? {}, cost = (report.lost["deaths of workers"] ??
+function lead(row, file, report) {
+    const {deaths = 0, stalls = 0} = file, cost = (report.lost["deaths of workers"] ??
         0) + (report.lost.stalls ?? 0);
     const good = number(report.goodput, "report:goodput", share, {}, "strong");
+    const end = /killed|failed/.test(row.state) ? ["The run ", element("strong", {class: "bad"},
+        row.state), ". "] : [];
     if (!deaths && !stalls)
-        return element("p", {class: "lead"},
-            "No worker died, and nothing stalled. Of the run's time ", good, " was useful.");
+        return element("p", {class: "lead"}, ...end, end.length ? "Before that no" : "No",
+            " worker died, and nothing stalled. Of the run's time ", good, " was useful.");
     const what = [deaths ? some(deaths, "death") : "", stalls ? some(stalls, "stall")
         : ""].filter(Boolean).join(" and ");
-    return element("p", {class: "lead"}, element("strong",
+    return element("p", {class: "lead"}, ...end, element("strong",
         {class: "bad", "data-source": "run.json:deaths, stalls"}, what), " cost ",
         number(cost, "report:lost", duration, {}, "strong"), ". Of the run's time ", good,
             " was useful.");
@@ -71,9 +73,9 @@ function list(file, run) {
 export function show({row, file, report}, current) {
     current.shown = {row};
     if (!file)
-        return [element("p", {class: "lead"},
+        return [element("p", {class: "lead"}, row.trouble ??
             "This run has no run.json: it is of an earlier version, whose faults are in its log.")];
-    return [lead(file, report),
+    return [lead(row, file, report),
         element("figure", {}, element("canvas", {id: "faults", role: "img",
             "aria-label": "starts, deaths and stalls of each worker over time"}),
             asTable("starts", ["begins", "ends", "first step", "last step", "exit code"],

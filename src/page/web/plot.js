@@ -3,10 +3,10 @@
 // cost: a curve has at most a point per pixel.
 import {colour, duration, pen, short, ticks, write} from "/draw.js";
 
-const LEFT = 48, RIGHT = 64, TOP = 8, BOTTOM = 22;
+const LEFT = 48, RIGHT = 80, TOP = 8, BOTTOM = 22;
 
-// Moving means over so many points.
-export function smooth(points, weight) {
+// Means that forget: of the mean before, this weight stays.
+function smooth(points, weight) {
     let mean = null;
     return points.map(([x, , , y]) => [x, mean = mean === null ? y
         : weight * mean + (1 - weight) * y]);
@@ -14,8 +14,8 @@ export function smooth(points, weight) {
 
 function limits(curves, log) {
     let low = Infinity, high = -Infinity;
-    for (const {points, raw} of curves)
-        for (const point of raw ?? points)
+    for (const {points} of curves)
+        for (const point of points)
             for (const y of point.slice(1))
                 if (y !== null && (!log || y > 0)) {
                     low = Math.min(low, y);
@@ -28,8 +28,9 @@ function limits(curves, log) {
     return [low, high];
 }
 
-// curves: [{points: [[x, least, most, mean]], name, colour, dashed}]; from, to: of x. Returns what
-// turns a pixel into a value of x, or null if there is nothing to draw.
+// curves: [{points: [[x, least, most, mean]], last, colour, dashed}], last: what is written at the
+// end, the mean of the last point if it is left out; from, to: of x. Returns what turns a pixel
+// into a value of x, or null if there is nothing to draw.
 export function plot(canvas, height, curves, {from, to, log = false, time = false, smoothing = 0,
                                               right = RIGHT, mark = null}) {
     const {g, width} = pen(canvas, height), range = limits(curves, log);
@@ -94,10 +95,10 @@ function draw(g, curve, X, Y, smoothing, log) {
 // The present values at the lines' ends, which do not hide each other.
 function label(g, curves, Y, x, height, log) {
     const found = [];
-    for (const {points, colour: name} of curves) {
-        const last = points.at(-1);
-        if (last && (!log || last[3] > 0)) found.push({y: Y(last[3]), text: short(last[3]),
-            name: name.startsWith("run") ? name : "ink"});
+    for (const {points, last = points.at(-1)?.[3] ?? null, colour: name} of curves) {
+        if (last !== null && (!log || last > 0))
+            found.push({y: Y(last), text: short(last), name: name.startsWith("run") ? name
+                : "ink"});
     }
     found.sort((a, b) => a.y - b.y);
     found.forEach((one, i) => { one.y = Math.max(one.y, 8, i ? found[i - 1].y + 13 : 0); });

@@ -28,12 +28,11 @@ function plan(row) {
     return words.join(", ");
 }
 
-const rate = (row) => row.step > 0 && row.seconds > 0 && row.batch > 0
-    ? row.step * row.batch / row.seconds : null;
-
+// Of one that was killed, up to its last line.
 function lasted(row) {
-    if (row.state === "goes on") return row.took + Date.now() / 1000 - row.entered;
-    return row.took > 0 ? row.took : row.seconds;
+    const until = row.state === "goes on" ? Date.now() / 1000
+        : row.state?.includes("killed") ? row.written : null;
+    return until > row.entered ? row.took + until - row.entered : row.took || row.seconds;
 }
 
 function state(row) {
@@ -89,8 +88,8 @@ function columns(rows, chosen, choose) {
     if (name) all.push({name, key: (row) => value(row, name), right: true,
                         cell: (row) => number(value(row, name), `metrics.jsonl:${name}`, short)});
     return [...all,
-        {name: "samples/s", key: rate, right: true,
-         cell: (row) => number(rate(row), "metrics.jsonl:step*batch/seconds", short)},
+        {name: "samples/s", key: (row) => row.rate, right: true,
+         cell: (row) => number(row.rate, "metrics.jsonl:step*batch/seconds", short)},
         {name: "goodput", right: true,
          cell: (row) => number(details.get(row.run)?.goodput, "report:goodput", share)},
         {name: "took", key: lasted, right: true,

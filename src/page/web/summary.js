@@ -2,7 +2,8 @@
 // Summary: is the run well, and what is worst?
 import {address} from "/app.js";
 import {get} from "/data.js";
-import {asTable, bytes, count, duration, element, from, number, share, short} from "/draw.js";
+import {asTable, bytes, count, duration, element, emphasized, from} from "/draw.js";
+import {number, share, short} from "/draw.js";
 import {groups} from "/kinds.js";
 import {plot} from "/plot.js";
 import {all, numbers, picture} from "/workers.js";
@@ -17,12 +18,6 @@ export async function load({run}) {
 }
 
 const source = (field) => `report:${field}`;
-
-// The report's words; its figures are bold.
-function said(text) {
-    return text.split(/(\d[\d,.]*\s(?:%|s|ms|us|ns|min|h)\b|\d[\d,.]*\s%)/).map((part, i) =>
-        (i % 2 ? element("strong", {}, part.replace(" ", "\u2009")) : part));
-}
 
 function bar(shares) {
     const parts = Object.entries(shares).sort(([a], [b]) =>
@@ -95,11 +90,12 @@ function figure(title, value, unit, note) {
 export function show(data, current) {
     const {row, file, report, loss} = data, workers = all(data);
     current.shown = {row};
-    const rate = row.step > 0 && row.seconds > 0 && row.batch > 0
-        ? row.step * row.batch / row.seconds : null;
-    const faults = (file?.faults ?? []).length;
+    const faults = file?.faults.length;
+    const few = (n, word) => [number(n, `run.json:${word}s`, count), ` ${word}${n === 1 ? ""
+        : "s"}`];
     return [
-        element("p", {class: "lead", "data-source": source("sentence")}, ...said(report.sentence)),
+        element("p", {class: "lead", "data-source": source("sentence")},
+            ...emphasized(report.sentence)),
         row.earlier ? element("p", {class: "dim small"}, "Its directory had ",
             number(row.earlier, "metrics.N.jsonl", count), row.earlier === 1 ? " run" : " runs",
             " before; their files have numbers, as metrics.1.jsonl.") : "",
@@ -126,11 +122,9 @@ export function show(data, current) {
         element("section", {class: "three"},
             figure("Goodput", number(report.goodput, source("goodput"), share),
                 "of the time was useful",
-                   element("span", {}, number(file?.deaths ?? 0, "run.json:deaths", count),
-                       " deaths, ",
-                           number(file?.stalls ?? 0, "run.json:stalls", count), " stalls",
-                           faults ? ", see Faults" : "")),
-            figure("Rate", number(rate, "metrics.jsonl:step*batch/seconds", short), "samples/s",
+                   element("span", {}, ...few(file?.deaths, "death"), ", ",
+                       ...few(file?.stalls, "stall"), faults ? ", see Faults" : "")),
+            figure("Rate", number(row.rate, "metrics.jsonl:step*batch/seconds", short), "samples/s",
                    element("span", {}, "a step takes ",
                        number(report.step, source("step"), duration))),
             figure("Memory", number(file?.memory, "run.json:memory", bytes), "planned",
@@ -150,7 +144,7 @@ export function drawn(data, {run}) {
         };
     const canvas = document.getElementById("loss");
     if (!canvas || loss.begin === null) return;
-    plot(canvas, 180, [{points: loss.training, colour: "compute"},
+    plot(canvas, 180, [{points: loss.training, last: loss.last, colour: "compute"},
                        {points: loss.evaluations, colour: "sum", dashed: true}],
          {from: loss.begin, to: loss.end});
 }

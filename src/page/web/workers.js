@@ -2,7 +2,8 @@
 // Workers: who is slow, and since when?
 import {address, render} from "/app.js";
 import {get} from "/data.js";
-import {asTable, bytes, count, duration, element, from, number, share} from "/draw.js";
+import {asTable, bytes, count, duration, element, emphasized, from} from "/draw.js";
+import {number, share} from "/draw.js";
 import {column, heat} from "/heat.js";
 import {groups} from "/kinds.js";
 
@@ -76,9 +77,7 @@ function lead(report, workers) {
     const found = report.findings.find(({rule}) => slow.includes(rule));
     const text = found?.evidence ?? (workers.length > 1
         ? `No worker of ${workers.length} stands out.` : "This run has one process.");
-    return element("p", {class: "lead", "data-source": "report:findings"},
-        ...text.split(/(\d[\d,.]*\s(?:%|s|ms|us)|[Ww]orker \d+)/).map((part, i) =>
-        (i % 2 ? element("strong", {}, part) : part)));
+    return element("p", {class: "lead", "data-source": "report:findings"}, ...emphasized(text));
 }
 
 const right = {scope: "col", class: "right"};
