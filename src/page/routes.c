@@ -14,6 +14,7 @@
 #include "profile/logs.h"
 #include "profile/report.h"
 #include "profile/study.h"
+#include "profile/tables.h"
 
 #define PIXELS 4096 /* columns of a curve, at most */
 #define LINES 1000  /* of logs: the last ones */
@@ -269,12 +270,11 @@ static void waits(const struct http_request *r, struct http_answer *a) {
     if (p) slices_waits(p, &a->body);
 }
 
-/* A table of the profile, as `trireme profile` has written it. */
+/* A table of the profile, as `trireme profile` writes it. */
 static void table(const struct http_request *r, struct http_answer *a) {
-    static const char *const names[] = {"ops", "comm", "buckets", "steps", "memory"};
+    static const char *const names[] = {"ops", "comm", "buckets"};
     const char *name = http_value(r, "name");
-    size_t k = 0, bytes;
-    char path[4200], *data;
+    size_t k = 0;
     while (name && k < COUNT(names) && strcmp(names[k], name)) k++;
     if (!name || k == COUNT(names)) {
         a->code = 404;
@@ -282,14 +282,8 @@ static void table(const struct http_request *r, struct http_answer *a) {
     }
     const struct profile *p = profile_of(r, a);
     if (!p) return;
-    base_format(path, sizeof path, "%s/%s.csv", p->folder, names[k]);
     a->type = "text/csv; charset=utf-8";
-    if (base_read_file(path, &data, &bytes)) { /* `trireme profile` makes it */
-        text_add(&a->body, "none");
-        return;
-    }
-    text_add_bytes(&a->body, data, bytes);
-    free(data);
+    if (tables_text(p, name, &a->body)) fail(a);
 }
 
 static void events(const struct http_request *r, struct http_answer *a) {

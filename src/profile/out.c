@@ -9,6 +9,7 @@
 tri_status out_open(struct out *o, const char *folder, const char *name) {
     o->n = 0;
     o->error = 0;
+    o->to = NULL;
     const int n = snprintf(o->path, sizeof o->path, "%s/%s", folder, name);
     if (n < 0 || (size_t)n >= sizeof o->path)
         return base_fail(TRI_USAGE, "%.80s...: the path is too long", folder);
@@ -16,8 +17,16 @@ tri_status out_open(struct out *o, const char *folder, const char *name) {
     return o->fd >= 0 ? TRI_OK : TRI_FAILED;
 }
 
+void out_open_text(struct out *o, struct text *to) {
+    o->n = 0;
+    o->error = 0;
+    o->to = to;
+    o->fd = -1;
+}
+
 static void flush(struct out *o) {
-    if (!o->error && !base_write_all(o->fd, o->data, o->n)) o->error = errno;
+    if (o->to) text_add_bytes(o->to, o->data, o->n);
+    else if (!o->error && !base_write_all(o->fd, o->data, o->n)) o->error = errno;
     o->n = 0;
 }
 
@@ -77,6 +86,7 @@ void out_format(struct out *o, const char *fmt, ...) {
 }
 
 tri_status out_close(struct out *o, tri_status status) {
+    if (o->to) flush(o);
     if (o->fd < 0) return status;
     flush(o);
     if (close(o->fd) && !o->error) o->error = errno;

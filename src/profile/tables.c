@@ -333,16 +333,31 @@ static tri_status write_memory(const struct profile *p, const struct tables_item
 
 /* ---- all ---- */
 
+static const struct {
+    const char *name;
+    tri_status (*write)(const struct profile *p, const struct tables_item *of, struct out *o);
+} tables[] = {{"ops", write_ops}, {"steps", write_steps}, {"comm", comm_write},
+              {"buckets", buckets_write}, {"memory", write_memory}};
+
+tri_status tables_text(const struct profile *p, const char *name, struct text *out) {
+    struct out *o = malloc(sizeof *o);
+    tri_status status = o ? TRI_OK : base_no_memory("a table of the profile");
+    for (size_t i = 0; i < COUNT(tables) && !status; i++) {
+        if (strcmp(tables[i].name, name)) continue;
+        out_open_text(o, out);
+        status = out_close(o, tables[i].write(p, p->study->item, o));
+    }
+    free(o);
+    return status;
+}
+
 tri_status tables_write(const struct profile *p, const char *folder) {
-    static const struct {
-        const char *name;
-        tri_status (*write)(const struct profile *p, const struct tables_item *of, struct out *o);
-    } tables[] = {{"ops.csv", write_ops}, {"steps.csv", write_steps}, {"comm.csv", comm_write},
-                  {"buckets.csv", buckets_write}, {"memory.csv", write_memory}};
     struct out *o = malloc(sizeof *o);
     tri_status status = o ? TRI_OK : base_no_memory("the tables of the profile");
     for (size_t i = 0; i < COUNT(tables) && !status; i++) {
-        status = out_open(o, folder, tables[i].name);
+        char name[32];
+        base_format(name, sizeof name, "%s.csv", tables[i].name);
+        status = out_open(o, folder, name);
         if (!status) status = out_close(o, tables[i].write(p, p->study->item, o));
     }
     free(o);

@@ -28,6 +28,8 @@
 
 /* With its study. */
 tri_status tables_write(const struct profile *p, const char *folder);
+/* One of them, "ops"; adds nothing if there is none of that name. */
+tri_status tables_text(const struct profile *p, const char *name, struct text *out);
 
 /* What the computing threads of a worker spent their time on: h->n_steps * SPENTS times in
  * nanoseconds, to be freed; null: no memory. */

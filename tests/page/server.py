@@ -182,6 +182,19 @@ def cut():
         need(s.process.poll() is None, s.errors())
 
 
+def tables():
+    """Tables of a profile are there without those that `trireme profile` writes."""
+    train("lenet5", "-n", "2", "--lanes", "4", "--steps", "30", "--profile", "steps=20..21",
+          out="tables/run")
+    with Server("tables") as s:
+        for name in ("ops", "comm", "buckets"):
+            path = f"tables/run/profile/20/{name}.csv"
+            with open(path) as f:
+                wanted = f.read()
+            os.unlink(path)
+            need(s.ask(f"/api/table?run=0&name={name}").text == wanted, f"{name}.csv differs")
+
+
 def heat():
     """All hosts have the same columns: one that joins late, and steps that were done again."""
     for name in ("h0", "h1"):
@@ -502,6 +515,6 @@ def ends():
 
 
 run_cases({"mistakes": mistakes, "who may ask": who, "the same link": token_file,
-           "new runs": found, "files that are cut": cut, "heat": heat, "a later version": later,
-           "curves": curves, "clocks and earlier runs": clocks, "resumed": resumed,
-           "logs": logs, "beside": beside, "live": live, "an end": ends})
+           "new runs": found, "files that are cut": cut, "tables": tables, "heat": heat,
+           "a later version": later, "curves": curves, "clocks and earlier runs": clocks,
+           "resumed": resumed, "logs": logs, "beside": beside, "live": live, "an end": ends})

@@ -39,7 +39,7 @@ export async function table(name, run) {
     const answer = await fetch(`/api/table?${new URLSearchParams({name, run})}`);
     if (!answer.ok) throw new Error((await answer.text()).trim());
     const text = await answer.text();
-    if (text === "null" || text === "none") return null;
+    if (text === "null") return null;
     const [head, ...lines] = text.split("\n").filter(Boolean).map((line) =>
         line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).map((cell) =>
             cell.replace(/,$/, "").replace(/^"|"$/g, "").replaceAll('""', '"')));
