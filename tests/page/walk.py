@@ -242,6 +242,11 @@ def pages():
         going.send_signal(signal.SIGTERM)
         going.wait(20)
         look(browser, "runs", "runs", EXPECT["runs"])
+        browser.open(f"workers/{number['stages']}")
+        red, blue = browser.run("""(() => { const map = document.getElementById("heat"), {data} =
+            map.getContext("2d").getImageData(map.width / 2, 0, 1, 46);
+            return [Math.max(data[44], data[140]), Math.min(data[46], data[142])]; })()""")
+        need(red < blue + 30, "a worker is red as its stage is longer")
         browser.open(f"faults/{number['killed']}")
         need(browser.run("document.querySelector('.lead').innerText").startswith(
             "The run was killed. Before that no worker died"), "that it was killed")

@@ -6,6 +6,7 @@ import {asTable, bytes, count, duration, element, emphasized, from} from "/draw.
 import {number, share, short} from "/draw.js";
 import {groups} from "/kinds.js";
 import {plot} from "/plot.js";
+import {command} from "/profile.js";
 import {all, numbers, picture} from "/workers.js";
 
 export async function load({run}) {
@@ -76,9 +77,7 @@ function findings({findings, silent, without_profile: without}, row) {
             element("p", {class: "small"}, silent.join(", "))),
         without.length ? element("p", {class: "dim small"},
             number(without.length, source("without_profile"), count), " more need a profile: ",
-            row.state === "goes on" && row.workers > 0
-                ? element("code", {}, `trireme profile ${row.directory} --steps 5`)
-                : element("code", {}, "--profile steps=10..20")) : null);
+            command(row)) : null);
 }
 
 function figure(title, value, unit, note) {
@@ -127,7 +126,8 @@ export function show(data, current) {
             figure("Rate", number(row.rate, "metrics.jsonl:step*batch/seconds", short), "samples/s",
                    element("span", {}, "a step takes ",
                        number(report.step, source("step"), duration))),
-            figure("Memory", number(file?.memory, "run.json:memory", bytes), "planned",
+            figure("Memory", number(file?.memory, "run.json:memory", bytes),
+                "planned for all processes",
                    element("span", {}, "a worker took up to ",
                        number(Math.max(0, ...workers.map(({memory}) => memory ?? 0)) || null,
                            "workers.series:memory-kib", bytes), "; ",

@@ -10,7 +10,7 @@ import {groups} from "/kinds.js";
 // What a cell shows, how its number is written, and what is said of it.
 const measures = {
     lane: {title: "time of a lane", field: "compute/lanes-done", text: (ns) => duration(ns / 1e9),
-        note: "against the median of the step: grey is the median, red twice as long"},
+        note: "against the median of the step, in its stage: grey is that, red twice as long"},
     wait: {title: "waiting", field: "waits", text: share, note: "share of the time"},
     samples: {title: "samples", field: "samples", text: share,
         note: "share of the time in which it waits for samples"},
@@ -63,11 +63,18 @@ function median(values) {
     return known.length ? known[(known.length - 1) >> 1] : null;
 }
 
-function values(workers, measure, steps) {
+// Lanes of different stages take different times.
+function values(workers, measure, steps, places) {
     if (measure !== "lane") return workers.map((worker) => worker[measure]);
-    const usual = steps.map((_, i) => median(workers.map(({lane}) => lane[i])));
-    return workers.map(({lane}) => lane.map((time, i) =>
-        (time === null || !usual[i] ? null : time / usual[i] - 1)));
+    const stages = workers.map((worker) => places.find((one) => same(one, worker))?.stages ?? "");
+    const usual = new Map([...new Set(stages)].map((stage) => {
+        const equal = workers.filter((_, k) => stages[k] === stage);
+        return [stage, steps.map((_, i) => median(equal.map(({lane}) => lane[i])))];
+    }));
+    return workers.map(({lane}, k) => lane.map((time, i) => {
+        const by = usual.get(stages[k])[i];
+        return time === null || !by ? null : time / by - 1;
+    }));
 }
 
 const slow = ["slow-worker", "shared-core", "throttled", "lost-lanes", "samples", "uneven-lanes",
@@ -205,7 +212,7 @@ export function show(data, current) {
 export function picture(canvas, {times, report, file}, measure, by = "", step = null) {
     const workers = all({times, report}, by);
     if (!canvas || !workers.length) return null;
-    const shown = values(workers, measure, times.steps);
+    const shown = values(workers, measure, times.steps, report.places);
     const marks = (file?.faults ?? []).filter(({kind}) => kind === "death").map((fault) =>
         ({row: workers.findIndex(({worker}) => worker === fault.worker), step: fault.step}));
     const {find} = heat(canvas, workers.map((worker, i) => ({values: shown[i], group: worker.group,
