@@ -229,19 +229,44 @@ static char *first_file(const char *path, const char *name) {
     return first;
 }
 
+/* Adds the faults of another host's file to the first one's. */
+static void add_host(json_t *root, json_t *of, const char *host) {
+    static const char *const counts[] = {"deaths", "stalls", "takeovers"};
+    size_t k;
+    json_t *fault, *faults = json_object_get(root, "faults");
+    json_array_foreach(json_object_get(of, "faults"), k, fault)
+        json_object_set_new(fault, "host", json_string(host));
+    if (root == of) return;
+    json_array_extend(faults, json_object_get(of, "faults"));
+    for (size_t i = 0; i < COUNT(counts); i++)
+        json_object_set_new(root, counts[i], json_integer(json_whole_of(root, counts[i], 0) +
+                                                          json_whole_of(of, counts[i], 0)));
+}
+
+/* The run.json of the first host, with the faults of all, and what each host's entries are. */
 json_t *runs_file(int run) {
-    struct run_read r;
-    char *path = runs_path(run) ? first_file(runs_path(run), "run.json") : NULL;
-    json_t *root = NULL;
-    if (path && !run_file_read(path, &r)) {
-        static const char *const lists[] = {"entries", "faults", "totals"};
-        root = json_incref(r.root);
-        for (size_t i = 0; i < COUNT(lists); i++)
-            if (!json_is_array(json_object_get(root, lists[i])))
-                json_object_set_new(root, lists[i], json_array());
+    static const char *const lists[] = {"entries", "faults", "totals"};
+    struct run_folders f = {0};
+    json_t *root = NULL, *hosts = json_array();
+    const tri_status status = runs_path(run) ? run_folders(runs_path(run), &f) : TRI_USAGE;
+    for (size_t i = 0; i < f.n && !status; i++) {
+        char path[4200];
+        struct run_read r;
+        base_format(path, sizeof path, "%s/run.json", f.of[i].path);
+        if (access(path, F_OK) || run_file_read(path, &r)) continue;
+        for (size_t k = 0; k < COUNT(lists); k++)
+            if (!json_is_array(json_object_get(r.root, lists[k])))
+                json_object_set_new(r.root, lists[k], json_array());
+        if (!root) root = json_incref(r.root);
+        add_host(root, r.root, f.of[i].host);
+        json_array_append_new(hosts, json_pack(
+            "{s:s,s:O,s:O}", "host", f.of[i].host, "entries", json_object_get(r.root, "entries"),
+            "workers", json_object_get(r.root, "workers")));
         run_file_free(&r);
     }
-    free(path);
+    run_folders_free(&f);
+    if (root) json_object_set(root, "hosts", hosts);
+    json_decref(hosts);
     return root;
 }
 

@@ -240,6 +240,27 @@ def heat():
         need(None not in lane, lane)
 
 
+def hosts():
+    """Faults of all hosts are told, and whose they are."""
+    for host, deaths in (("h0", 0), ("h1", 2)):
+        os.makedirs(f"hosts/run/hosts/{host}")
+        faults = [{"kind": "death", "worker": 1, "step": 3 + i, "time": 1.7e9 + i, "cost": 0.1,
+                   "text": "killed"} for i in range(deaths)]
+        with open(f"hosts/run/hosts/{host}/run.json", "w") as f:
+            json.dump({"format": 1, "title": "two", "workers": 2, "deaths": deaths, "stalls": 0,
+                       "faults": faults, "entries": [{"begin": 1.7e9, "end": 1.7e9 + 9}]}, f)
+    with open("hosts/run/metrics.jsonl", "w") as f:
+        f.write('{"step":1,"loss":1}\n')
+    with Server("hosts") as s:
+        s.login()
+        file = json.loads(s.ask("/api/run?run=0").text)["file"]
+        need(file["deaths"] == 2 and [fault["host"] for fault in file["faults"]] == ["h1", "h1"],
+             file)
+        need([host["host"] for host in file["hosts"]] == ["h0", "h1"] and
+             all(len(host["entries"]) == 1 and host["workers"] == 2 for host in file["hosts"]),
+             file)
+
+
 def later():
     os.makedirs("later/run")
     with open("later/run/run.json", "w") as f:
@@ -516,5 +537,6 @@ def ends():
 
 run_cases({"mistakes": mistakes, "who may ask": who, "the same link": token_file,
            "new runs": found, "files that are cut": cut, "tables": tables, "heat": heat,
-           "a later version": later, "curves": curves, "clocks and earlier runs": clocks,
-           "resumed": resumed, "logs": logs, "beside": beside, "live": live, "an end": ends})
+           "a later version": later, "hosts": hosts, "curves": curves,
+           "clocks and earlier runs": clocks, "resumed": resumed, "logs": logs, "beside": beside,
+           "live": live, "an end": ends})

@@ -49,20 +49,21 @@ const place = (run, {kind, worker}) => address("log", run, `event=${kind}` +
     (worker < 0 ? "" : `&worker=${worker}`));
 
 function list(file, run) {
-    const faults = file?.faults ?? [];
+    const faults = (file?.faults ?? []).map((fault, i) => ({...fault, i}))
+        .sort((a, b) => a.time - b.time);
     if (!faults.length) return null;
     return element("section", {}, element("h2", {}, "Deaths, stalls, take-overs"),
         element("div", {class: "wide"}, element("table", {"aria-label": "faults"},
             element("thead", {}, element("tr", {}, ...[`when, ${zone(faults[0].time)}`,
                 "step", "what", "worker", "cost", ""].map((title) =>
                 element("th", {scope: "col"}, title)))),
-            element("tbody", {}, ...faults.map((fault, i) => element("tr", {},
+            element("tbody", {}, ...faults.map(({i, ...fault}) => element("tr", {},
                 number(fault.time, `run.json:faults.${i}.time`, moment, {}, "td"),
                 number(fault.step, `run.json:faults.${i}.step`, count, {}, "td"),
                 element("td", {class: fault.kind === "death" ? "bad" : ""},
                     fault.kind === "takeover" ? "take-over" : fault.kind),
-                element("td", {}, from(`run.json:faults.${i}.worker`, fault.worker >= 0
-                    ? `worker ${fault.worker}` : "")),
+                element("td", {}, from(`run.json:faults.${i}.worker`, fault.host ?? "", " ",
+                    fault.worker >= 0 ? `worker ${fault.worker}` : "")),
                 number(fault.cost, `run.json:faults.${i}.cost`, duration, {}, "td"),
                 element("td", {}, from(`run.json:faults.${i}.text`, fault.text), " ",
                     element("a", {href: place(run, fault)}, "log"), " ",
@@ -88,36 +89,38 @@ export function show({row, file, report}, current) {
 export function drawn({row, file}) {
     const canvas = document.getElementById("faults");
     if (!canvas) return;
-    const entries = file.entries ?? [], faults = file.faults ?? [],
-        n = Math.max(1, file.workers ?? 1);
-    const shown = Math.min(n, 64), ROW = 20, left = 72,
-        {g, width, height} = pen(canvas, shown * ROW + 24);
+    const entries = file.entries ?? [], faults = file.faults ?? [];
+    const rows = file.hosts.flatMap(({host, entries: own, workers}) =>
+        Array.from({length: Math.max(1, workers ?? 1)}, (_, worker) =>
+            ({host, worker, entries: own}))).slice(0, 64);
+    const ROW = 20, left = file.hosts.length > 1 ? 104 : 72,
+        {g, width, height} = pen(canvas, rows.length * ROW + 24);
     const begin = entries[0]?.begin, last = entries.at(-1);
     const now = row.state === "goes on" ? Date.now() / 1000 : row.written ?? 0;
     const end = last?.end ?? Math.max((last?.begin ?? 0) + 0.001, now);
     if (!(end > begin)) return;
     const X = (time) => left + (time - begin) / (end - begin) * (width - left - 12);
     // An entry without an end was killed, or goes on.
-    const ended = (entry, i) => entry.end ?? entries[i + 1]?.begin ??
+    const ended = (own, i) => own[i].end ?? own[i + 1]?.begin ??
         (row.state === "goes on" ? end : Math.min(end, row.written ?? end));
-    for (let worker = 0; worker < shown; worker++) {
-        const y = worker * ROW + ROW / 2;
-        write(g, `worker ${worker}`, 0, y, "ink2");
+    const isOf = (fault, {host, worker}) => fault.worker === worker && fault.host === host;
+    rows.forEach((one, k) => {
+        const y = k * ROW + ROW / 2;
+        write(g, `${one.host ? `${one.host} ` : ""}worker ${one.worker}`, 0, y, "ink2");
         g.fillStyle = colour("rule2");
-        entries.forEach((entry, i) => g.fillRect(X(entry.begin), y - 3,
-            Math.max(1, X(ended(entry, i)) - X(entry.begin)), 6));
-        for (const fault of faults.filter((one) => one.worker === worker &&
-            one.kind !== "takeover")) {
+        one.entries.forEach((entry, i) => g.fillRect(X(entry.begin), y - 3,
+            Math.max(1, X(ended(one.entries, i)) - X(entry.begin)), 6));
+        for (const fault of faults.filter((is) => isOf(is, one) && is.kind !== "takeover")) {
             g.fillStyle = colour(kinds[fault.kind] ?? "ink3");
             g.fillRect(X(fault.time) - 1, y - 8, Math.max(3,
                 X(fault.time + (fault.cost ?? 0)) - X(fault.time)), 16);
         }
-    }
+    });
     canvas.onclick = (event) => {
         const box = canvas.getBoundingClientRect(), x = event.clientX - box.left;
         const distance = ({time, cost}) => Math.max(X(time) - x, x - X(time + (cost ?? 0)), 0);
-        const worker = Math.floor((event.clientY - box.top) / ROW);
-        const [nearest] = faults.filter((one) => one.worker === worker).sort((a, b) =>
+        const at = rows[Math.floor((event.clientY - box.top) / ROW)];
+        const [nearest] = faults.filter((one) => at && isOf(one, at)).sort((a, b) =>
             distance(a) - distance(b));
         if (nearest && distance(nearest) < 8) location.hash = place(row.run, nearest);
     };

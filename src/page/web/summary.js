@@ -13,7 +13,9 @@ export async function load({run}) {
     const pixels = Math.max(50, Math.min(560, document.getElementById("page").clientWidth - 120));
     const wide = Math.max(50, Math.min(1100, document.getElementById("page").clientWidth - 140));
     const [{row, file}, report, loss, times] = await Promise.all([
-        get("run", {run}), get("report", {run}), get("curve", {run, pixels}),
+        get("run", {run}), get("report", {run}).catch((error) => ({sentence: error.message,
+            shares: {}, lost: {}, workers: [], places: []})), // the rest is shown
+        get("curve", {run, pixels}),
         get("heat", {run, pixels: Math.floor(wide / 2)})]);
     return {row, file, report, loss, times};
 }
@@ -100,8 +102,8 @@ export function show(data, current) {
             " before; their files have numbers, as metrics.1.jsonl.") : "",
         row.clock ? element("p", {class: "warn small"}, from("run.json", row.clock)) : "",
         ...bar(report.shares),
-        element("section", {class: "two"}, findings(report, row), element("div", {},
-            element("h2", {}, "Loss"), element("figure", {}, element("canvas",
+        element("section", {class: "two"}, report.findings ? findings(report, row) : "",
+            element("div", {}, element("h2", {}, "Loss"), element("figure", {}, element("canvas",
                 {id: "loss", role: "img", "aria-label": "loss over steps"}),
                 asTable("loss over steps", ["of", "steps", "least", "most", "mean"], [
                     ...loss.training.map((point) => ["training", ...point]),

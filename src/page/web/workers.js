@@ -214,7 +214,8 @@ export function picture(canvas, {times, report, file}, measure, by = "", step = 
     if (!canvas || !workers.length) return null;
     const shown = values(workers, measure, times.steps, report.places);
     const marks = (file?.faults ?? []).filter(({kind}) => kind === "death").map((fault) =>
-        ({row: workers.findIndex(({worker}) => worker === fault.worker), step: fault.step}));
+        ({row: workers.findIndex(({worker, host}) => worker === fault.worker &&
+            host === fault.host), step: fault.step}));
     const {find} = heat(canvas, workers.map((worker, i) => ({values: shown[i], group: worker.group,
         name: by === "host" ? name("", worker.worker) : worker.name})), times,
         {marks: marks.filter(({row}) => row >= 0), chosen: step === null ? -1
