@@ -309,3 +309,15 @@ int host_cores(void) {
     int quota = (int)ceil(h.quota); /* in whole cores; 0: no limit */
     return quota > 0 && quota < h.usable ? quota : h.usable;
 }
+
+bool host_command(char text[HOST_COMMAND], char *word[HOST_WORDS + 1]) {
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    const size_t n = f ? fread(text, 1, HOST_COMMAND - 1, f) : 0;
+    char *at = text;
+    int words = 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    for (; at < text + n && words < HOST_WORDS; at += strlen(at) + 1) word[words++] = at;
+    word[words] = NULL;
+    return words && n < HOST_COMMAND - 1 && at == text + n;
+}

@@ -49,6 +49,10 @@ bool host_thread(const char *root, int pid, int tid, struct host_thread *t);
 int64_t host_process(int pid);
 /* Bytes that this process has taken from its heap and not returned; 0: unknown. */
 size_t host_heap(void);
+#define HOST_COMMAND 131072 /* bytes of a command line */
+#define HOST_WORDS 4096
+/* This process's command line, in `text`, and a null. False: it is unknown, or cut. */
+bool host_command(char text[HOST_COMMAND], char *word[HOST_WORDS + 1]);
 /* "avx2 fma avx512f", or the machine's name from uname. */
 void host_instructions(struct text *out);
 

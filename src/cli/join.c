@@ -2,9 +2,11 @@
  * trireme join: takes part in a run over several hosts. And `trireme ferry`, which an agent starts:
  * it is no command of the user's. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/launched.h"
 #include "ferry/ferry.h"
 #include "launch/membership.h"
 
@@ -18,8 +20,37 @@ static const struct option_row rows[] = {
     {0},
 };
 
+/* By what a launcher has set. The host of rank 0 runs PROGRAM, and tells the others. */
+static int run_given(const struct command *c, int argc, char **argv) {
+    struct launch_words own;
+    struct given g;
+    if (launch_take(&argc, argv, &own) || given_read(true, &g)) return cli_fail();
+    if (!g.by)
+        base_fail(TRI_USAGE, "join needs the ADDRESS of a coordinator, or a launcher's variables "
+                  "(MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, say): trireme %s %s", c->name,
+                  c->arguments);
+    else if (argc < 2 && !g.rank)
+        base_fail(TRI_USAGE, "join lacks what to run: this is the host of rank 0, which tells the "
+                  "others: trireme join --key FILE -- PROGRAM");
+    else {
+        own.launch.argv = argv + 1;
+        return launched_run(&own.launch, &g);
+    }
+    return cli_fail();
+}
+
+static bool has_address(int argc, char **argv) {
+    int words = 0;
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
+        if (*argv[i] != '-') words++;
+        else if (!strchr(argv[i], '=') && i + 1 < argc) i++;
+    }
+    return words;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
     struct join_options own = {0};
+    if (!has_address(argc, argv)) return run_given(c, argc, argv);
     const struct option_set sets[] = {{rows, &own}, {0}};
     if (options_take(sets, USE_ALL, false, &argc, argv)) return cli_fail();
     tri_status status = TRI_OK;
@@ -41,8 +72,9 @@ static void describe(struct text *out) {
 
 const struct command command_join = {
     .name = "join",
-    .arguments = "ADDRESS --key FILE",
-    .help = "take part in a run over several hosts, whose coordinator is at ADDRESS",
+    .arguments = "[ADDRESS] --key FILE [-- PROGRAM [ARGUMENTS]]",
+    .help = "take part in a run over several hosts, whose coordinator is at ADDRESS, or where "
+            "the variables of a launcher say",
     .more = describe,
     .run = run,
 };

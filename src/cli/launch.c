@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/launched.h"
 #include "crew/head.h"
-#include "launch/coordinate.h"
 #include "plan/plan_file.h"
 
 #define MOST_LEASE 86400 /* seconds */
@@ -43,7 +43,7 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
                          "--hosts give -n N, or NAME:N for each host");
     if (l->lease > MOST_LEASE)
         return base_fail(TRI_USAGE, "--lease %g: the most is %d s, a day", l->lease, MOST_LEASE);
-    if (l->workers || l->hosts) return TRI_OK;
+    if (l->workers || l->hosts || l->given) return TRI_OK;
     if (l->launcher || l->key || l->lease > 0 || l->interface || l->ports || l->chdir || l->n_env ||
         l->link || l->no_overlap || l->wire_open)
         return base_fail(TRI_USAGE, "--launch, --key, --lease, --interface, --port, --link, "
@@ -61,25 +61,28 @@ bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }
 
 /* ---- run ---- */
 
-struct own {
-    struct launch launch;
-    const char *out;
-};
-
 static const struct option_row rows[] = {
     {"--out", "DIR", "directory for agent.log and the output of the workers (default: run)",
-     option_text, offsetof(struct own, out), USE_ALL, .group = GROUP_OUTPUT},
-    {"--on-event", "CMD", ON_EVENT_HELP, option_text, offsetof(struct own, launch.on_event),
+     option_text, offsetof(struct launch_words, out), USE_ALL, .group = GROUP_OUTPUT},
+    {"--on-event", "CMD", ON_EVENT_HELP, option_text, offsetof(struct launch_words, launch.on_event),
      USE_ALL, .group = GROUP_OUTPUT},
     {0},
 };
 
+tri_status launch_take(int *argc, char **argv, struct launch_words *own) {
+    const struct option_set sets[] = {{launch_rows, &own->launch}, {rows, own}, {0}};
+    *own = (struct launch_words){.out = "run"};
+    tri_status status = options_take(sets, USE_ALL, false, argc, argv);
+    own->launch.out = own->out;
+    return status;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
-    struct own own = {.launch = {.workers = 1}, .out = "run"};
-    const struct option_set sets[] = {{launch_rows, &own.launch}, {rows, &own}, {0}};
+    struct launch_words own;
+    struct given g = {.by = NULL};
     bool cut = false; /* a "--" separates the program's own words */
     for (int i = 1; i < argc; i++) cut |= !strcmp(argv[i], "--");
-    if (options_take(sets, USE_ALL, false, &argc, argv)) {
+    if (launch_take(&argc, argv, &own)) {
         int code = cli_fail();
         if (!cut)
             fprintf(stderr, "trireme: options of the program itself go after --: "
@@ -90,9 +93,9 @@ static int run(const struct command *c, int argc, char **argv) {
         base_fail(TRI_USAGE, "run lacks its PROGRAM: trireme %s %s", c->name, c->arguments);
         return cli_fail();
     }
-    own.launch.out = own.out;
     own.launch.argv = argv + 1;
-    return own.launch.hosts ? coordinate(&own.launch) : agent_run(&own.launch);
+    if (given_read(false, &g)) return cli_fail();
+    return launched_run(&own.launch, &g);
 }
 
 static void describe(struct text *out) {

@@ -12,4 +12,12 @@ tri_status cli_check_launch(struct launch *launch, const tri_options *o);
 /* Whether this process is one of the workers. */
 bool cli_is_worker(void);
 
+/* The options of `run`. */
+struct launch_words {
+    struct launch launch;
+    const char *out;
+};
+/* Takes them from the command line. */
+tri_status launch_take(int *argc, char **argv, struct launch_words *own);
+
 #endif

@@ -6,14 +6,14 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/launched.h"
 #include "cli/profile.h"
-#include "launch/coordinate.h"
 #include "run/run.h"
 #include "loop/train_loop.h"
 #include "run/open.h"
 
 /* The workers run this same program with the same words, even if its file has been replaced. */
-static int launch(const struct launch *l, const struct cli_arguments *a) {
+static int launch(const struct launch *l, const struct cli_arguments *a, const struct given *g) {
     struct launch settled = *l;
     settled.argv = cli_words;
     settled.out = a->options.out;
@@ -21,7 +21,7 @@ static int launch(const struct launch *l, const struct cli_arguments *a) {
     settled.program = LAUNCH_SELF;
     settled.title = a->model;
     settled.ends_with_run = true;
-    return l->hosts ? coordinate(&settled) : agent_run(&settled);
+    return launched_run(&settled, g);
 }
 
 /* Whether a step has a single lane and no mesh. A second worker would have nothing to do then, so
@@ -39,9 +39,10 @@ static bool one_lane(const struct cli_arguments *a) {
     return one;
 }
 
-static bool wants_agent(const struct launch *l, const struct cli_arguments *a) {
+static bool wants_agent(const struct launch *l, const struct cli_arguments *a,
+                        const struct given *g) {
     if (cli_is_worker()) return false;
-    if (l->hosts) return true;
+    if (l->hosts || g->by) return true;
     return l->automatic ? !one_lane(a) : l->workers > 0;
 }
 
@@ -71,10 +72,13 @@ static int show_profile(const struct cli_arguments *a, int code) {
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch own = {0};
+    struct given g = {.by = NULL};
+    if (!cli_is_worker() && given_read(false, &g)) return cli_fail();
+    own.given = g.by ? &g : NULL; /* options of several workers are for it, too */
     if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) return cli_fail();
     if (!a.options.out) a.options.out = "run";
     const bool shows = a.options.profile && !cli_is_worker();
-    const int code = wants_agent(&own, &a) ? launch(&own, &a) : train(&a);
+    const int code = wants_agent(&own, &a, &g) ? launch(&own, &a, &g) : train(&a);
     return shows ? show_profile(&a, code) : code;
 }
 

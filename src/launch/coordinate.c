@@ -17,6 +17,7 @@
 #include "io/seal.h"
 #include "launch/coordinator.h"
 #include "launch/host_list.h"
+#include "launch/meeting.h"
 #include "launch/requests.h"
 #include "launch/starter.h"
 #include "link/control.h"
@@ -37,6 +38,7 @@ struct coordinating {
     int signals;
     sigset_t old_mask;
     int asked; /* how often it was asked to stop */
+    bool own_waits; /* this machine's agent is started when its address is known */
     tri_status failed;
 };
 
@@ -67,6 +69,10 @@ static void close_connection(void *user, int conn) {
     control_finish(c->control, conn);
 }
 
+static void address_text(const struct coordinating *c, const char *host, char to[80]) {
+    base_format(to, 80, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, control_port(c->control));
+}
+
 static void answer(struct coordinating *c, int conn, const struct host_message *request) {
     static struct request_texts texts;
     struct host_message m = {.kind = HOST_ANSWER, .time = request->time};
@@ -89,12 +95,24 @@ static void arrived(struct coordinating *c, const struct control_event *e) {
     host_message_free(&m);
 }
 
+/* As another host reaches it: see start_hosts. */
+static tri_status start_own(struct coordinating *c, int conn) {
+    char own[LINK_ADDRESS], address[80];
+    control_own_address(c->control, conn, own);
+    c->own_waits = false;
+    address_text(c, own, address);
+    tri_status status = starter_start(&c->starter, c->list.host[0].name, address, &c->host[0].pid);
+    starter_close(&c->starter);
+    return status;
+}
+
 static tri_status take_events(struct coordinating *c) {
     for (;;) {
         struct control_event e = {0};
         tri_status status = control_next(c->control, &e);
         if (status || e.what == CONTROL_NOTHING) return status;
-        if (e.what == CONTROL_ARRIVED) arrived(c, &e);
+        if (e.what == CONTROL_JOINED && c->own_waits) give_up(c, start_own(c, e.conn));
+        else if (e.what == CONTROL_ARRIVED) arrived(c, &e);
         else if (e.what == CONTROL_ENDED) coordinator_ended(c->coordinator, e.conn, e.why,
                                                             base_now());
         else if (e.what == CONTROL_REFUSED) say(c, e.why);
@@ -178,7 +196,9 @@ static tri_status check_link(const struct launch *l) {
 
 static tri_status listen(struct coordinating *c, const uint8_t *key) {
     struct control_options o = {.key = key, .listens = true, .address = "::"};
-    tri_status status = launch_ports(c->launch->ports, o.port);
+    const struct given *g = c->launch->given;
+    tri_status status = launch_ports(g && *g->address ? strrchr(g->address, ':') + 1
+                                                      : c->launch->ports, o.port);
     return status ? status : control_open(&o, &c->control);
 }
 
@@ -230,10 +250,26 @@ static tri_status open_coordinator(struct coordinating *c, struct host_texts *en
     struct coordinator_options o = {
         .n = c->list.n, .host = c->named, .version = TRI_VERSION, .launch = &launch,
         .lease = (int64_t)(1e9 * (l->lease > 0 ? l->lease : LAUNCH_LEASE)),
-        .connect_timeout = 60000000000, .start_timeout = (int64_t)(1e9 * l->start_timeout),
+        .connect_timeout = (int64_t)(1e9 * (l->given ? l->start_timeout : 60)), .start_timeout = (int64_t)(1e9 * l->start_timeout),
         .user = c, .send = send_message, .close = close_connection, .say = say};
     randombytes_buf(&o.run, sizeof o.run);
     return coordinator_open(&o, base_now(), &c->coordinator);
+}
+
+/* Those that a launcher has started find the coordinator, or it is where they have been told. */
+static tri_status expect_hosts(struct coordinating *c) {
+    const struct launch *l = c->launch;
+    char own[64], address[80];
+    c->starter.here = c->list.host[0].name;
+    c->own_waits = *l->given->address && !l->interface;
+    if (c->own_waits) return TRI_OK;
+    tri_status status = starter_address(c->list.host[1].name, l->interface, own);
+    if (status) return status;
+    address_text(c, own, address);
+    if (!*l->given->address)
+        status = meeting_announce(l->given, l->out, address, l->key ? NULL : c->starter.key);
+    return status ? status
+                  : starter_start(&c->starter, c->list.host[0].name, address, &c->host[0].pid);
 }
 
 /* This machine's agent must not reach the coordinator by an address that other hosts have not: its
@@ -241,6 +277,7 @@ static tri_status open_coordinator(struct coordinating *c, struct host_texts *en
 static tri_status start_hosts(struct coordinating *c) {
     char own[64], address[80] = "", far[64] = "";
     tri_status status = TRI_OK;
+    if (c->launch->given) return expect_hosts(c);
     for (int i = 0; i < c->list.n && !status; i++)
         if (!host_list_is_here(c->list.host[i].name) && !*far)
             status = starter_address(c->list.host[i].name, c->launch->interface, far);
@@ -248,8 +285,7 @@ static tri_status start_hosts(struct coordinating *c) {
         const char *name = c->list.host[i].name;
         base_format(own, sizeof own, "%s", *far ? far : "127.0.0.1");
         if (!host_list_is_here(name)) status = starter_address(name, c->launch->interface, own);
-        base_format(address, sizeof address, strchr(own, ':') ? "[%s]:%d" : "%s:%d", own,
-                    control_port(c->control));
+        address_text(c, own, address);
         if (!status) status = starter_start(&c->starter, name, address, &c->host[i].pid);
     }
     if (!status && c->launch->key)
@@ -311,6 +347,20 @@ static void end_hosts(struct coordinating *c) {
     reap(c, 0);
 }
 
+static tri_status list_hosts(const struct launch *l, struct host_list *to) {
+    if (!l->given) return host_list_read(l->hosts, to);
+    if (!*l->given->address) return meeting_collect(l->given, l->out, l->start_timeout, to);
+    to->n = l->given->hosts;
+    if (to->n > HOSTS_MOST)
+        return base_fail(TRI_USAGE, "%s: %d hosts are more than %d", l->given->by, to->n,
+                         HOSTS_MOST);
+    for (int i = 0; i < to->n; i++) {
+        base_format(to->host[i].name, HOSTS_NAME, "host%d", i);
+        to->host[i].workers = l->given->workers;
+    }
+    return TRI_OK;
+}
+
 int coordinate(const struct launch *l) {
     struct launch settled = *l;
     struct coordinating c = {.launch = &settled, .signals = -1};
@@ -318,7 +368,7 @@ int coordinate(const struct launch *l) {
     uint8_t key[LINK_KEY];
     launch_settle(&settled);
     settled.threads = l->threads; /* 0: each host fills its own cores */
-    tri_status status = host_list_read(l->hosts, &c.list);
+    tri_status status = list_hosts(&settled, &c.list);
     if (!status) status = check_link(l);
     if (!status) status = make_key(l, key);
     if (!status) status = listen(&c, key);
@@ -328,11 +378,13 @@ int coordinate(const struct launch *l) {
     if (!status) status = open_signals(&c);
     if (!status) status = start_hosts(&c);
     sodium_memzero(key, sizeof key);
-    starter_close(&c.starter);
+    if (!c.own_waits) starter_close(&c.starter);
     give_up(&c, status);
     int code = status ? (int)status : supervise(&c);
     if (c.control && c.signals >= 0) end_hosts(&c);
+    if (l->given && !*l->given->address) meeting_end(l->out);
     if (c.failed) code = (int)c.failed;
+    starter_close(&c.starter);
     coordinator_close(c.coordinator);
     control_close(c.control);
     free(env.text);

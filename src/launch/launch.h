@@ -27,9 +27,11 @@ struct launch_timing {
 };
 
 struct membership; /* launch/membership.h */
+struct given;      /* launch/given.h */
 
 struct launch {
     const char *hosts;    /* of a run over several: see host_list.h; null: this one */
+    const struct given *given; /* by what has started a process on each host, instead; or null */
     const char *launcher; /* a command that starts another on a host; null: ssh */
     const char *key;      /* file with the run's key; null: one is made */
     const char *interface, *ports, *chdir; /* see the options' rows; nullable */

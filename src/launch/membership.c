@@ -24,6 +24,7 @@
 _Static_assert(HOST_MESSAGE <= CONTROL_MOST, "control connections carry all messages");
 
 #define TICK 50                 /* milliseconds */
+#define RETRY 500               /* the same */
 #define LAST_WORD 10000000000   /* nanoseconds that an ended host waits for the run's end */
 
 struct membership {
@@ -456,11 +457,12 @@ static tri_status read_digits(uint8_t key[LINK_KEY]) {
     return good ? TRI_OK : base_fail(TRI_USAGE, "--key -: no key of 64 digits came");
 }
 
-static tri_status read_key(const char *path, uint8_t **key) {
+static tri_status read_key(const struct join_options *o, uint8_t **key) {
     if (sodium_init() < 0) return base_fail(TRI_FAILED, "libsodium cannot be used");
     *key = sodium_malloc(LINK_KEY);
     if (!*key) return base_no_memory("a key");
-    return strcmp(path, "-") ? seal_key_read(path, *key) : read_digits(*key);
+    if (!o->key) memcpy(*key, o->secret, LINK_KEY);
+    return !o->key ? TRI_OK : strcmp(o->key, "-") ? seal_key_read(o->key, *key) : read_digits(*key);
 }
 
 /* The launch points into the welcome, which stays. */
@@ -490,7 +492,7 @@ static tri_status take_launch(struct membership *s, struct launch *l, char out[4
     return status ? status : link_row_find(l->link, &row);
 }
 
-static tri_status connect_to(struct membership *s) {
+static tri_status connect_once(struct membership *s) {
     const struct control_options c = {.key = s->key};
     struct control_event e = {0};
     tri_status status = control_open(&c, &s->control);
@@ -505,6 +507,20 @@ static tri_status connect_to(struct membership *s) {
     }
     s->connected = !status;
     return status;
+}
+
+static tri_status connect_to(struct membership *s) {
+    const int64_t end = base_now() + (int64_t)(1e9 * s->o->patience);
+    tri_status status;
+    while ((status = connect_once(s)) && base_now() < end) { /* it, or its name, may come later */
+        control_close(s->control);
+        s->control = NULL;
+        poll(NULL, 0, RETRY);
+    }
+    if (!status || !(s->o->patience > 0)) return status;
+    char why[LINK_WHY];
+    base_format(why, sizeof why, "%s", tri_message());
+    return base_fail(status, "%s; tried for %g s", why, s->o->patience);
 }
 
 static tri_status open_member(struct membership *s) {
@@ -572,7 +588,7 @@ static void say_goodbye(const struct membership *s) {
 int membership_join(const struct join_options *o) {
     struct membership s = {.o = o, .ferry_fd = -1};
     prctl(PR_SET_PDEATHSIG, 0); /* whoever started it: if the coordinator dies, this host saves */
-    tri_status status = read_key(o->key, &s.key);
+    tri_status status = read_key(o, &s.key);
     if (!status) status = connect_to(&s);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
     int code = status ? (int)status : take_part(&s);

@@ -55,7 +55,7 @@ static void become(const struct starter *s, const char *host, int key, const cha
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent || dup2(key, STDIN_FILENO) < 0) _exit(127);
     char command[4096] = "eval \"$2\"";
-    if (!host_list_is_here(host))
+    if (!host_list_is_here(host) && !(s->here && !strcmp(host, s->here)))
         base_format(command, sizeof command, "exec %s \"$@\"",
                     s->launch->launcher ? s->launch->launcher : USUAL_LAUNCHER);
     execl("/bin/sh", "sh", "-c", command, "sh", host, line, (char *)NULL);

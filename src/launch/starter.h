@@ -12,6 +12,7 @@
 
 struct starter {
     const struct launch *launch;
+    const char *here; /* a name that means this machine, beside its own; nullable */
     char program[4096];          /* this one: it has the same path on all hosts */
     char key[STARTER_KEY + 1];   /* in hexadecimal digits; agents read it from their stdin */
 };

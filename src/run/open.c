@@ -438,6 +438,7 @@ static tri_run *make_run(tri_graph *g, const tri_options *o, tri_status (*how)(t
 }
 
 tri_run *tri_open(tri_graph *g, const tri_options *o) {
+    launched_opens(o);
     return make_run(g, o, g && visit_opens(g, o) ? open_passed : open_run, NULL, NULL);
 }
 

@@ -19,21 +19,6 @@ static void note_times(tri_status status) {
 
 /* ---- opening ---- */
 
-#define WORDS_MOST 256
-#define COMMAND_MOST 65536
-
-/* This process's command line, in `text`. */
-static void read_command(char text[COMMAND_MOST], char *word[WORDS_MOST + 1]) {
-    FILE *f = fopen("/proc/self/cmdline", "re");
-    const size_t n = f ? fread(text, 1, COMMAND_MOST - 1, f) : 0;
-    int words = 0;
-    if (f) fclose(f);
-    text[n] = 0;
-    for (char *at = text; at < text + n && words < WORDS_MOST; at += strlen(at) + 1)
-        word[words++] = at;
-    word[words] = NULL;
-}
-
 static tri_status open_log(struct record *r, const char *directory) {
     char path[4096];
     base_format(path, sizeof path, "%s/run.log", directory);
@@ -41,13 +26,13 @@ static tri_status open_log(struct record *r, const char *directory) {
 }
 
 static tri_status open_run(tri_run *run, const char *directory, bool goes_on) {
-    char path[4096], *text = malloc(COMMAND_MOST);
-    char *word[WORDS_MOST + 1];
+    char path[4096], *text = malloc(HOST_COMMAND);
+    char *word[HOST_WORDS + 1];
     const struct plan_line *model = plan_find(&run->own_plan, PLAN_MODEL);
     struct own_files *own = &run->record->own;
     struct text about = {0};
     if (!text) return base_no_memory("run.json");
-    read_command(text, word);
+    host_command(text, word); /* as much as there is room for */
     const struct run_start start = {.title = model ? model->value : word[0], .command = word,
                                     .workers = 1, .threads = run_threads(run),
                                     .cores = host_cores()};

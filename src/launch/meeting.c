@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/meeting.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link/sockets.h"
+#include "observe/files.h"
+
+#define PAUSE 50     /* milliseconds between two looks: other hosts' files make no event here */
+#define ANSWER 2000  /* milliseconds for a coordinator to answer */
+#define FILE_MOST 512 /* bytes */
+
+static void folder_of(const char *directory, char to[4096]) {
+    base_format(to, 4096, "%s/launch", directory);
+}
+
+static tri_status make_folder(const char *directory, char folder[4096]) {
+    folder_of(directory, folder);
+    tri_status status = files_make_directory(directory);
+    return status ? status : files_make_directory(folder);
+}
+
+void meeting_name(char to[HOSTS_NAME]) {
+    if (gethostname(to, HOSTS_NAME - 1)) *to = 0;
+    to[HOSTS_NAME - 1] = 0;
+    to[strcspn(to, ".")] = 0;
+}
+
+/* A file appears with all that it has. */
+static tri_status write_file(const char *folder, const char *name, const char *text) {
+    char path[4400], part[4420];
+    base_format(path, sizeof path, "%s/%s", folder, name);
+    base_format(part, sizeof part, "%s.%d", path, (int)getpid());
+    unlink(part);
+    const int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool good = fd >= 0 && base_write_all(fd, text, strlen(text));
+    if (fd >= 0) good &= !close(fd);
+    if (good) good = !rename(part, path);
+    const int error = errno;
+    if (!good) unlink(part);
+    return good ? TRI_OK : base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(error));
+}
+
+/* Its lines, of this job; false: there is none yet. The first line is the job. */
+static bool read_file(const char *folder, const char *name, const char *job, char text[FILE_MOST],
+                      char *line[3]) {
+    char path[4400], *rest = text;
+    base_format(path, sizeof path, "%s/%s", folder, name);
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    const ssize_t n = fd >= 0 ? read(fd, text, FILE_MOST - 1) : -1;
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *first = strsep(&rest, "\n");
+    for (int i = 0; i < 3; i++) line[i] = rest ? strsep(&rest, "\n") : NULL;
+    return n > 0 && line[1] && !strcmp(first, job);
+}
+
+/* Whether somebody listens there. */
+static bool answers(const char *address) {
+    struct addrinfo *to = NULL;
+    int fd = -1, error = 1;
+    if (socket_find(address, true, &to)) return false;
+    if (!socket_connect(to, &fd, &error) && !error) {
+        struct pollfd wait = {fd, POLLOUT, 0};
+        error = poll(&wait, 1, ANSWER) == 1 ? socket_error(fd) : ETIMEDOUT;
+    }
+    if (fd >= 0) close(fd);
+    freeaddrinfo(to);
+    return !error;
+}
+
+/* ---- in the process of rank 0 ---- */
+
+struct came {
+    int rank, size;
+    char name[HOSTS_NAME];
+};
+
+static int by_rank(const void *a, const void *b) {
+    const struct came *x = a, *y = b;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* Returns the number of processes. */
+static int look(const struct given *g, const char *folder, struct came *came, int *n) {
+    int all = g->local_size;
+    DIR *d = opendir(folder);
+    *n = 1;
+    for (struct dirent *e; d && *n < HOSTS_MOST && (e = readdir(d));) {
+        char text[FILE_MOST], *line[3];
+        struct came *c = &came[*n];
+        if (e->d_name[strspn(e->d_name, "0123456789")] || !read_file(folder, e->d_name, g->job,
+                                                                     text, line))
+            continue;
+        *c = (struct came){atoi(e->d_name), atoi(line[1]), ""};
+        base_format(c->name, sizeof c->name, "%s", line[0]);
+        if (c->rank < 1 || c->rank >= g->size || c->size < 1) continue;
+        all += c->size;
+        ++*n;
+    }
+    if (d) closedir(d);
+    return all;
+}
+
+static tri_status list_hosts(const struct given *g, struct came *came, int n,
+                             struct host_list *out) {
+    *out = (struct host_list){.n = n};
+    came[0] = (struct came){0, g->local_size, ""};
+    meeting_name(came[0].name);
+    qsort(came, (size_t)n, sizeof *came, by_rank);
+    for (int i = 0; i < n; i++) {
+        base_format(out->host[i].name, HOSTS_NAME, "%s", came[i].name);
+        out->host[i].workers = came[i].size > 1 ? came[i].size : 0;
+        for (int k = 0; k < i; k++)
+            if (!strcmp(came[k].name, came[i].name))
+                return base_fail(TRI_USAGE, "the processes %d and %d of %s are on two hosts that "
+                                 "are both named %s", came[k].rank, came[i].rank, g->by,
+                                 came[i].name);
+    }
+    return TRI_OK;
+}
+
+tri_status meeting_collect(const struct given *g, const char *directory, double seconds,
+                           struct host_list *out) {
+    struct came *came = calloc(HOSTS_MOST + 1, sizeof *came);
+    char folder[4096];
+    int n = 1, all = 0;
+    const int64_t end = base_now() + (int64_t)(1e9 * seconds);
+    tri_status status = came ? make_folder(directory, folder) : base_no_memory("the hosts");
+    while (!status && (all = look(g, folder, came, &n)) < g->size && base_now() < end)
+        poll(NULL, 0, PAUSE);
+    if (!status && all != g->size)
+        status = base_fail(TRI_USAGE, "%s starts %d processes, but %d came to %s within %g s; all "
+                           "hosts must share this directory (--out), else start `trireme join "
+                           "ADDRESS --key FILE` on them", g->by, g->size, all, folder, seconds);
+    if (!status) status = list_hosts(g, came, n, out);
+    free(came);
+    return status;
+}
+
+tri_status meeting_announce(const struct given *g, const char *directory, const char *address,
+                            const char *digits) {
+    char folder[4096], text[FILE_MOST], *line[3];
+    tri_status status = make_folder(directory, folder);
+    if (status) return status;
+    if (read_file(folder, "address", g->job, text, line) && answers(line[0]))
+        return base_fail(TRI_USAGE, "two processes of %s are rank 0, by their variables: this one, "
+                         "and the one that listens at %s", g->by, line[0]);
+    base_format(text, sizeof text, "%s\n%s\n%s\n", g->job, address, digits ? digits : "-");
+    status = write_file(folder, "address", text);
+    sodium_memzero(text, sizeof text);
+    return status;
+}
+
+void meeting_end(const char *directory) {
+    char folder[4096];
+    folder_of(directory, folder);
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (*e->d_name != '.') unlinkat(dirfd(d), e->d_name, 0);
+    if (d) closedir(d);
+    rmdir(folder);
+}
+
+/* ---- in another process ---- */
+
+tri_status meeting_find(const struct given *g, const char *directory, double seconds,
+                        char address[LINK_ADDRESS], uint8_t key[LINK_KEY], bool *has_key) {
+    char folder[4096], name[16], own[HOSTS_NAME], text[FILE_MOST], *line[3];
+    const int64_t end = base_now() + (int64_t)(1e9 * seconds);
+    size_t bytes = 0;
+    meeting_name(own);
+    tri_status status = make_folder(directory, folder);
+    base_format(name, sizeof name, "%d", g->rank);
+    base_format(text, sizeof text, "%s\n%s\n%d\n", g->job, own, g->local_size);
+    if (!status) status = write_file(folder, name, text);
+    if (status) return status;
+    while (!read_file(folder, "address", g->job, text, line) || !answers(line[0])) {
+        if (base_now() > end)
+            return base_fail(TRI_USAGE, "process %d of %d by %s: no address of rank 0 came to "
+                             "%s/address within %g s; all hosts must share this directory (--out), "
+                             "else start `trireme join ADDRESS --key FILE` on them", g->rank,
+                             g->size, g->by, folder, seconds);
+        poll(NULL, 0, PAUSE);
+    }
+    base_format(address, LINK_ADDRESS, "%s", line[0]);
+    *has_key = !sodium_hex2bin(key, LINK_KEY, line[1], strlen(line[1]), NULL, &bytes, NULL) &&
+               bytes == LINK_KEY;
+    sodium_memzero(text, sizeof text);
+    return TRI_OK;
+}
