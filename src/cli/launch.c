@@ -43,7 +43,7 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
                          "--hosts give -n N, or NAME:N for each host");
     if (l->lease > MOST_LEASE)
         return base_fail(TRI_USAGE, "--lease %g: the most is %d s, a day", l->lease, MOST_LEASE);
-    if (l->workers || l->hosts || l->given) return TRI_OK;
+    if (l->workers || l->hosts || l->given || cli_is_worker()) return TRI_OK;
     if (l->launcher || l->key || l->lease > 0 || l->interface || l->ports || l->chdir || l->n_env ||
         l->link || l->no_overlap || l->wire_open)
         return base_fail(TRI_USAGE, "--launch, --key, --lease, --interface, --port, --link, "

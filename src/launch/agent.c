@@ -299,7 +299,10 @@ int agent_run(const struct launch *l) {
     const bool again = settled.membership && membership_joins_again(settled.membership);
     if (again) events_close(a.events, NULL);
     else run_end_event(&a, code);
+    const bool lost = settled.membership && membership_lost(settled.membership);
     if (settled.membership) membership_ended(settled.membership, code);
+    if (a.address >= 0 && !again) agent_write_exit(settled.out, code);
+    if (a.address >= 0 && lost) agent_write_exit(settled.directory, code);
     end(&a);
     return code;
 }

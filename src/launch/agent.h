@@ -12,4 +12,8 @@ enum { AGENT_RESUMABLE = 3 };
 /* Runs it to the end and returns the exit code. Failures have been reported. */
 int agent_run(const struct launch *l);
 
+/* DIR/exit, with the exit code, for schedulers whose launcher reports another. Code -1: removes
+ * it. */
+void agent_write_exit(const char *directory, int code);
+
 #endif

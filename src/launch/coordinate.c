@@ -366,6 +366,10 @@ int coordinate(const struct launch *l) {
     struct coordinating c = {.launch = &settled, .signals = -1};
     struct host_texts env = {0};
     uint8_t key[LINK_KEY];
+    char directory[PATH_MAX]; /* if this machine has it */
+    base_format(directory, sizeof directory, "%s/%s", l->chdir ? l->chdir : ".", l->out);
+    if (*l->out == '/') base_format(directory, sizeof directory, "%s", l->out);
+    agent_write_exit(directory, -1);
     launch_settle(&settled);
     settled.threads = l->threads; /* 0: each host fills its own cores */
     tri_status status = list_hosts(&settled, &c.list);
@@ -383,6 +387,7 @@ int coordinate(const struct launch *l) {
     int code = status ? (int)status : supervise(&c);
     if (c.control && c.signals >= 0) end_hosts(&c);
     if (l->given && !*l->given->address) meeting_end(l->out);
+    if (!access(directory, W_OK)) agent_write_exit(directory, code);
     if (c.failed) code = (int)c.failed;
     starter_close(&c.starter);
     coordinator_close(c.coordinator);

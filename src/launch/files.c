@@ -86,6 +86,7 @@ static tri_status open_below(struct agent *a) {
     const int lock = status ? -1 : earlier_lock(directory);
     if (lock < 0) return base_last();
     a->same_run = came_before(a);
+    if (!a->same_run) agent_write_exit(directory, -1);
     if (!a->same_run) status = earlier_move(directory, false, &a->earlier);
     base_format(hosts, sizeof hosts, "%s/hosts", directory);
     if (!status) status = files_make_directory(hosts);
@@ -106,11 +107,27 @@ tri_status agent_open_files(struct agent *a) {
     char path[4096], outputs[4096];
     if (!a->launch->out) return TRI_OK;
     tri_status status = a->launch->directory ? open_below(a) : open_own(a);
+    if (!status) agent_write_exit(a->launch->out, -1);
     agent_path(a, path, "agent.log");
     agent_path(a, outputs, "outputs.jsonl");
     if (!status) status = log_open(&a->log, path, LOG_BUDGET);
     if (!status) status = log_open(&a->outputs.log, outputs, LOG_BUDGET);
     return status ? status : events_open(a->launch->on_event, a->launch->out, path, &a->events);
+}
+
+void agent_write_exit(const char *directory, int code) {
+    char path[4096], part[4112];
+    base_format(path, sizeof path, "%s/exit", directory);
+    base_format(part, sizeof part, "%s.part", path);
+    if (code < 0) {
+        unlink(path);
+        return;
+    }
+    FILE *f = fopen(part, "we");
+    bool good = f && fprintf(f, "%d\n", code) > 0;
+    if (f) good &= !fclose(f);
+    if (!good || rename(part, path))
+        fprintf(stderr, "trireme: cannot write %s: %s\n", path, strerror(errno));
 }
 
 /* ---- run.json ---- */

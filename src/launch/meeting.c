@@ -184,7 +184,9 @@ tri_status meeting_find(const struct given *g, const char *directory, double sec
     base_format(text, sizeof text, "%s\n%s\n%d\n", g->job, own, g->local_size);
     if (!status) status = write_file(folder, name, text);
     if (status) return status;
-    while (!read_file(folder, "address", g->job, text, line) || !answers(line[0])) {
+    /* Without the name of a job, the file may be an earlier one's. */
+    while (!read_file(folder, "address", g->job, text, line) ||
+           (!*g->job && !answers(line[0]))) {
         if (base_now() > end)
             return base_fail(TRI_USAGE, "process %d of %d by %s: no address of rank 0 came to "
                              "%s/address within %g s; all hosts must share this directory (--out), "

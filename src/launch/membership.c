@@ -52,6 +52,7 @@ struct membership {
     uint64_t exit_step;
     char said[HOST_TEXT]; /* by a ferry, the latest */
     bool ready, failed, closed, leaves; /* the member has been told */
+    bool lost;           /* the coordinator has gone for good */
     bool over;           /* the run has ended here, */
     int code;            /* so */
     int64_t waits;       /* since when the agent waits for the end; 0: it does not */
@@ -144,7 +145,7 @@ static void end(void *user, int code, const char *text) {
 static void lost(void *user, const char *text) {
     struct membership *s = user;
     struct agent *a = s->agent;
-    s->over = true;
+    s->over = s->lost = true;
     s->code = AGENT_RESUMABLE;
     fprintf(stderr, "trireme: %s: %s\n", membership_name(s), text);
     if (!a) return;
@@ -411,6 +412,8 @@ bool membership_waits(struct membership *s) {
     if (!s->waits) s->waits = now;
     return now - s->waits < LAST_WORD && (s->failed || s->closed || s->leaves);
 }
+
+bool membership_lost(const struct membership *s) { return s->lost; }
 
 void membership_leave(struct membership *s) {
     if (!s->leaves) member_leave(s->member);

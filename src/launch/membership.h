@@ -43,6 +43,8 @@ void membership_forgets(struct membership *s);
 bool membership_joins_again(const struct membership *s);
 /* The host leaves the run at the end of a step. */
 void membership_leave(struct membership *s);
+/* The coordinator has gone for good, so this host's code is the run's. */
+bool membership_lost(const struct membership *s);
 /* The agent's run has ended with this code. */
 void membership_ended(struct membership *s, int code);
 

@@ -15,7 +15,7 @@ import bed
 
 PROGRAM = os.path.abspath(sys.argv[1])
 SLOW = bool(os.environ.get("SLOW"))
-LIMIT = 120  # seconds after which a run counts as hung
+LIMIT = int(os.environ.get("LIMIT", 120))  # seconds after which a run counts as hung
 SMALL = ["--threads-per-worker", "1", "--quiet"]
 
 
