@@ -88,7 +88,7 @@ const struct option_row launch_rows[] = {
      FIELD(no_kill), USE_TRAIN, .group = GROUP_WORKERS},
     {"--hosts", "NAMES|FILE",
      "run on several machines: h0,h1:4 (4 workers on h1), or a file, named with a slash, with a "
-     "line for each (default: this machine)",
+     "line for each, or a rank table in JSON (default: this machine)",
      option_text, FIELD(hosts), USE_TRAIN | USE_MEMORY, .group = GROUP_HOSTS},
     {"--launch", "CMD",
      "start what runs on a host by CMD HOST LINE, where LINE is for the shell there (default: ssh "

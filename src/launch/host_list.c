@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "crew/head.h"
+#include "observe/json.h"
 
 static tri_status refuse(const char *from, const char *word, const char *why) {
     return base_fail(TRI_USAGE, "%s: '%s': %s", from, word, why);
@@ -49,18 +50,84 @@ static tri_status read_words(struct host_list *l, const char *from, char *text, 
     return status;
 }
 
-static tri_status read_file(const char *path, struct host_list *l) {
-    FILE *f = fopen(path, "r");
+/* ---- MindSpore's rank table ---- */
+
+#define RANKS (HOSTS_MOST * CREW_MOST_WORKERS)
+
+/* A number is a text there. */
+static long number_of(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    const char *text = json_string_value(value);
+    char *end = NULL;
+    const long n = text ? strtol(text, &end, 10) : (long)json_integer_value(value);
+    return n >= 0 && n <= RANKS && (text ? end > text && !*end : json_is_integer(value)) ? n : -1;
+}
+
+/* A worker for each device. Ranks are only checked: they do not matter here. */
+static tri_status add_server(struct host_list *l, const char *path, const json_t *server,
+                             bool has[RANKS + 1]) {
+    char word[HOSTS_NAME + 16];
+    const json_t *devices = json_object_get(server, "device");
+    const size_t n = json_array_size(devices);
+    for (size_t i = 0; i < n; i++) {
+        const long rank = number_of(json_array_get(devices, i), "rank_id");
+        if (rank < 0 || has[rank])
+            return base_fail(TRI_USAGE, rank < 0 ? "%s: server %s: a device has no rank_id"
+                                                 : "%s: server %s: another device has the rank %ld, "
+                                                   "too", path, json_text_of(server, "server_id"),
+                             rank);
+        has[rank] = true;
+    }
+    base_format(word, sizeof word, "%.63s:%zu", json_text_of(server, "server_id"), n);
+    return add(l, path, word);
+}
+
+static tri_status read_table(FILE *f, const char *path, struct host_list *l) {
+    json_error_t error;
+    json_t *root = json_loadf(f, 0, &error);
+    if (!root) return base_fail(TRI_USAGE, "%s: line %d: %s", path, error.line, error.text);
+    const json_t *servers = json_object_get(root, "server_list");
+    const long said = number_of(root, "server_count"), n = (long)json_array_size(servers);
+    bool *has = calloc(RANKS + 1, sizeof *has);
+    tri_status status = has ? TRI_OK : base_no_memory("a rank table");
+    if (!status && !json_is_array(servers))
+        status = base_fail(TRI_USAGE, "%s: a rank table of version 1.0 has a server_list", path);
+    if (!status && said >= 0 && said != n)
+        status = base_fail(TRI_USAGE, "%s: server_count is %ld, but server_list has %ld", path,
+                           said, n);
+    for (long i = 0; i < n && !status; i++)
+        status = add_server(l, path, json_array_get(servers, (size_t)i), has);
+    free(has);
+    json_decref(root);
+    return status;
+}
+
+/* ---- files ---- */
+
+static bool is_table(FILE *f) {
+    int c;
+    while ((c = getc(f)) == ' ' || c == '\n' || c == '\r' || c == '\t') continue;
+    rewind(f);
+    return c == '{';
+}
+
+static tri_status read_lines(FILE *f, const char *path, struct host_list *l) {
     char *line = NULL;
     size_t room = 0;
     tri_status status = TRI_OK;
-    if (!f) return base_fail(TRI_USAGE, "--hosts %s: %s", path, strerror(errno));
     while (!status && getline(&line, &room, f) >= 0) {
         line[strcspn(line, "#")] = 0;
         status = read_words(l, path, line, " \t\r\n");
     }
     if (!status && ferror(f)) status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
     free(line);
+    return status;
+}
+
+static tri_status read_file(const char *path, struct host_list *l) {
+    FILE *f = fopen(path, "r");
+    if (!f) return base_fail(TRI_USAGE, "--hosts %s: %s", path, strerror(errno));
+    tri_status status = (is_table(f) ? read_table : read_lines)(f, path, l);
     fclose(f);
     if (!status && !l->n) status = base_fail(TRI_USAGE, "%s names no host", path);
     return status;

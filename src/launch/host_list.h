@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The hosts of a run, as --hosts names them: "h0,h1:4", or a file with a line for each. */
+ * The hosts of a run, as --hosts names them: "h0,h1:4", or a file with a line for each, or the rank
+ * table in JSON that MindSpore users have. */
 #ifndef LAUNCH_HOST_LIST_H
 #define LAUNCH_HOST_LIST_H
 

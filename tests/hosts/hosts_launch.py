@@ -2,6 +2,7 @@
 """Runs that launchers start: variables of torchrun and Kubeflow Trainer, Open MPI's mpirun. Each
 must end with the hash that one process has, also if a host dies.
 hosts_launch.py PROGRAM [CASE ...]; SLOW=1: the long forms."""
+import json
 import os
 import re
 import shutil
@@ -217,6 +218,13 @@ def slow_missing():
          said, said)
 
 
+def rank_table(path, ranks="012", **more):
+    servers = [{"server_id": "h0", "device": [{"rank_id": ranks[0]}, {"rank_id": ranks[1]}]},
+               {"server_id": "h1", "device": [{"rank_id": ranks[2]}]}]
+    with open(path, "w") as f:
+        json.dump({"version": "1.0", "server_count": "2", "server_list": servers, **more}, f)
+
+
 def case_mistakes():
     """One line, before the first step, that says what would be right."""
     ompi = {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2",
@@ -233,6 +241,15 @@ def case_mistakes():
             ([], {**slurm, "SLURM_STEP_TASKS_PER_NODE": "x"}, "SLURM_STEP_TASKS_PER_NODE=x"),
             ([], {**slurm, "SLURM_LOCALID": "2"}, "SLURM_LOCALID is 2, which is none of 2")):
         need(said in here([*MLP, *words], env), f"{words}, {env}: {said}")
+    path = os.path.join(os.environ["HOSTS_WORK"], "table.json")
+    rank_table(path)
+    need("each of 2 hosts with 2 workers" in here(["lenet5", "--lanes", "8", "--hosts", path], {}, 0,
+                                                  "memory"), "a rank table")
+    for change, said in (({"server_count": "3"}, "server_count is 3, but server_list has 2"),
+                         ({"server_list": None}, "a rank table of version 1.0 has a server_list"),
+                         ({"ranks": "000"}, "another device has the rank 0, too")):
+        rank_table(path, **change)
+        need(said in here(["lenet5", "--hosts", path], {}, 2, "memory"), said)
     program = ["--", PROGRAM, "train", *MLP]
     here_ = {"MASTER_ADDR": "nowhere.invalid", "MASTER_PORT": "29500", "RANK": "1",
              "WORLD_SIZE": "2"}
