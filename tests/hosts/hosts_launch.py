@@ -33,7 +33,8 @@ class Launched:
     def __init__(self, on, variables, words, more=(), first=0):
         self.on, self.words = on, words
         key = f"{on.directory(0)}/key"
-        subprocess.run([PROGRAM, "ckpt", "key", key], check=True, capture_output=True)
+        if not os.path.exists(key):
+            subprocess.run([PROGRAM, "ckpt", "key", key], check=True, capture_output=True)
         self.argv = [PROGRAM, "join", "--key", "key", *more, "--", PROGRAM, "train", *words,
                      "--quiet"]
         self.variables, self.process = variables, {}
@@ -168,6 +169,23 @@ def case_mpirun_death():
         run.clean()
 
 
+def slow_mpirun_coordinator():
+    """The host of rank 0 dies; mpirun runs on another one."""
+    words = [*LONG, "--ckpt", "ck"]
+    with bed.Bed(3) as on:
+        run = Mpi(on, "h0:1,h1:1", words, ["--lease", "0.4"], at=2)
+        run.steps(20)
+        on.kill(0)
+        need(run.exit() == 3, run.text())
+        run.process.kill()
+        run.clean()
+        os.remove(f"{on.path}/run/exit")
+        again = Mpi(on, "h0:1,h1:1", [*words, "--resume"], at=2)
+        again.words = LONG
+        again.same()
+        again.clean()
+
+
 def case_mpirun_killed():
     """mpirun is killed, or interrupted: the run ends after a step, on both hosts."""
     with bed.Bed(2) as on:
@@ -177,6 +195,23 @@ def case_mpirun_killed():
             run.process.send_signal(sig)
             run.clean()
             shutil.rmtree(f"{on.path}/run")
+
+
+def slow_coordinator():
+    """The coordinator's host dies: the others save, end with 3, and the run can be resumed."""
+    words = [*LONG, "--ckpt", "ck"]
+    with bed.Bed(3) as on:
+        run = Launched(on, torchrun, words, more=["--lease", "0.4"])
+        run.steps(20)
+        on.kill(0)
+        for host in (1, 2):
+            run.wait(host)
+            need(run.process[host].returncode == 3, f"exit {run.process[host].returncode}:\n"
+                 f"{run.text(host)}")
+        need(open(f"{on.path}/run/exit").read() == "3\n", "DIR/exit is not 3")
+        again = Launched(on, torchrun, [*words, "--resume"])
+        again.words = LONG
+        again.same()
 
 
 def case_never():
