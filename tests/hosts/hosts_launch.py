@@ -214,6 +214,24 @@ def slow_coordinator():
         again.same()
 
 
+def slow_example():
+    """examples/launch/mpi.sh ends with the run's exit code, also if a host dies."""
+    with bed.Bed(2) as on:
+        run = Mpi.__new__(Mpi)
+        run.on, run.words, run.log = on, LONG, open(f"{on.path}/log", "w+")
+        run.process = on.popen(
+            0, ["sh", f"{bed.ROOT}/examples/launch/mpi.sh", "h0,h1", PROGRAM, "train", *LONG,
+                "--quiet"], stdin=subprocess.DEVNULL, stdout=run.log, stderr=run.log,
+            env={"PATH": f"{on.bed}/bin:{os.path.dirname(PROGRAM)}:{os.environ['PATH']}",
+                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                 "OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_btl_tcp_if_include": "eth0"})
+        run.steps(20)
+        on.kill(1)
+        run.same()
+        run.clean()
+        need(run.process.returncode == 0, f"{run.process.returncode}:\n{run.text()}")
+
+
 def case_never():
     """A host that does not answer is named, and nothing is left."""
     with bed.Bed(2) as on:
