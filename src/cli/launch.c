@@ -64,8 +64,8 @@ bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }
 static const struct option_row rows[] = {
     {"--out", "DIR", "directory for agent.log and the output of the workers (default: run)",
      option_text, offsetof(struct launch_words, out), USE_ALL, .group = GROUP_OUTPUT},
-    {"--on-event", "CMD", ON_EVENT_HELP, option_text, offsetof(struct launch_words, launch.on_event),
-     USE_ALL, .group = GROUP_OUTPUT},
+    {"--on-event", "CMD", ON_EVENT_HELP, option_text,
+     offsetof(struct launch_words, launch.on_event), USE_ALL, .group = GROUP_OUTPUT},
     {0},
 };
 

@@ -10,4 +10,8 @@
  * the process. Failures have been reported. */
 int launched_run(const struct launch *l, const struct given *g);
 
+/* This is the program `trireme`, whose commands know what they start: networks that they open start
+ * nothing (launched_opens in run/open.h). */
+void launched_is_command(void);
+
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/launched.h"
 
 static int run(int argc, char **argv) {
     struct text t = {0};
@@ -46,6 +47,7 @@ static void fail_on_large_files(void) {
 int main(int argc, char **argv) {
     hold_standard_files();
     fail_on_large_files();
+    launched_is_command();
     cli_words = cli_copy_words(argc, argv);
     return cli_words ? cli_end(run(argc, argv)) : cli_fail();
 }

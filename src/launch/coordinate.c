@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "crew/messages.h"
-#include "io/seal.h"
 #include "launch/coordinator.h"
 #include "launch/host_list.h"
 #include "launch/meeting.h"
 #include "launch/requests.h"
+#include "launch/run_key.h"
 #include "launch/starter.h"
 #include "link/control.h"
 
@@ -175,13 +175,6 @@ static tri_status open_signals(struct coordinating *c) {
 
 /* ---- the beginning ---- */
 
-static tri_status make_key(const struct launch *l, uint8_t key[LINK_KEY]) {
-    if (sodium_init() < 0) return base_fail(TRI_FAILED, "libsodium cannot be used");
-    if (l->key) return seal_key_read(l->key, key);
-    randombytes_buf(key, LINK_KEY);
-    return TRI_OK;
-}
-
 static tri_status check_link(const struct launch *l) {
     const struct link_row *row;
     tri_status status = link_row_find(l->link, &row);
@@ -250,7 +243,8 @@ static tri_status open_coordinator(struct coordinating *c, struct host_texts *en
     struct coordinator_options o = {
         .n = c->list.n, .host = c->named, .version = TRI_VERSION, .launch = &launch,
         .lease = (int64_t)(1e9 * (l->lease > 0 ? l->lease : LAUNCH_LEASE)),
-        .connect_timeout = (int64_t)(1e9 * (l->given ? l->start_timeout : 60)), .start_timeout = (int64_t)(1e9 * l->start_timeout),
+        .connect_timeout = (int64_t)(1e9 * (l->given ? l->start_timeout : 60)),
+        .start_timeout = (int64_t)(1e9 * l->start_timeout),
         .user = c, .send = send_message, .close = close_connection, .say = say};
     randombytes_buf(&o.run, sizeof o.run);
     return coordinator_open(&o, base_now(), &c->coordinator);
@@ -374,7 +368,7 @@ int coordinate(const struct launch *l) {
     settled.threads = l->threads; /* 0: each host fills its own cores */
     tri_status status = list_hosts(&settled, &c.list);
     if (!status) status = check_link(l);
-    if (!status) status = make_key(l, key);
+    if (!status) status = run_key_make(l->key, key);
     if (!status) status = listen(&c, key);
     if (!status) status = add_variables(l, &env);
     if (!status) status = open_coordinator(&c, &env);

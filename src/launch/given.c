@@ -18,7 +18,7 @@ struct given_row {
     const char *address, *port;
     const char *job, *step;
     bool join;  /* only for `join` */
-    bool inner; /* starts processes inside those of others: what follows in the table is not meant */
+    bool inner; /* inside processes of others, whose variables are not meant then */
 };
 
 static const struct given_row rows[] = {

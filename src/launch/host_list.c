@@ -72,10 +72,9 @@ static tri_status add_server(struct host_list *l, const char *path, const json_t
     for (size_t i = 0; i < n; i++) {
         const long rank = number_of(json_array_get(devices, i), "rank_id");
         if (rank < 0 || has[rank])
-            return base_fail(TRI_USAGE, rank < 0 ? "%s: server %s: a device has no rank_id"
-                                                 : "%s: server %s: another device has the rank %ld, "
-                                                   "too", path, json_text_of(server, "server_id"),
-                             rank);
+            return base_fail(TRI_USAGE, "%s: server %s: rank_id %ld: %s", path,
+                             json_text_of(server, "server_id"), rank,
+                             rank < 0 ? "a device lacks it" : "another device has it, too");
         has[rank] = true;
     }
     base_format(word, sizeof word, "%.63s:%zu", json_text_of(server, "server_id"), n);

@@ -14,8 +14,8 @@
 /* In the process of rank 0: waits for all hosts, in the order of their ranks. */
 tri_status meeting_collect(const struct given *g, const char *directory, double seconds,
                            struct host_list *out);
-/* Tells the others where the coordinator is, and the digits of the key; null: they have it. Fails if
- * another process has told so. */
+/* Tells the others where the coordinator is, and the digits of the key; null: they have it. Fails
+ * if another process has told so. */
 tri_status meeting_announce(const struct given *g, const char *directory, const char *address,
                             const char *digits);
 void meeting_end(const char *directory); /* removes the folder */

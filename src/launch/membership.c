@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "crew/host_socket.h"
-#include "io/seal.h"
 #include "launch/agent_inside.h"
 #include "launch/member.h"
+#include "launch/run_key.h"
 #include "launch/steer.h"
 #include "link/control.h"
 
@@ -444,30 +444,6 @@ void membership_ended(struct membership *s, int code) {
 
 /* ---- joining ---- */
 
-/* Of standard input, which the workers then do not have. */
-static tri_status read_digits(uint8_t key[LINK_KEY]) {
-    char digits[2 * LINK_KEY];
-    size_t have = 0, bytes = 0;
-    for (ssize_t n = 1; n > 0 && have < sizeof digits; have += n > 0 ? (size_t)n : 0)
-        n = read(STDIN_FILENO, digits + have, sizeof digits - have);
-    const bool good = have == sizeof digits &&
-                      !sodium_hex2bin(key, LINK_KEY, digits, have, NULL, &bytes, NULL) &&
-                      bytes == LINK_KEY;
-    sodium_memzero(digits, sizeof digits);
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
-    if (nothing > STDIN_FILENO) close(nothing);
-    return good ? TRI_OK : base_fail(TRI_USAGE, "--key -: no key of 64 digits came");
-}
-
-static tri_status read_key(const struct join_options *o, uint8_t **key) {
-    if (sodium_init() < 0) return base_fail(TRI_FAILED, "libsodium cannot be used");
-    *key = sodium_malloc(LINK_KEY);
-    if (!*key) return base_no_memory("a key");
-    if (!o->key) memcpy(*key, o->secret, LINK_KEY);
-    return !o->key ? TRI_OK : strcmp(o->key, "-") ? seal_key_read(o->key, *key) : read_digits(*key);
-}
-
 /* The launch points into the welcome, which stays. */
 static tri_status take_launch(struct membership *s, struct launch *l, char out[4096]) {
     const struct host_launch *from = &s->welcome.launch;
@@ -591,7 +567,7 @@ static void say_goodbye(const struct membership *s) {
 int membership_join(const struct join_options *o) {
     struct membership s = {.o = o, .ferry_fd = -1};
     prctl(PR_SET_PDEATHSIG, 0); /* whoever started it: if the coordinator dies, this host saves */
-    tri_status status = read_key(o, &s.key);
+    tri_status status = run_key_hold(o->key, o->secret, &s.key);
     if (!status) status = connect_to(&s);
     if (status) fprintf(stderr, "trireme: %s\n", tri_message());
     int code = status ? (int)status : take_part(&s);

@@ -113,8 +113,9 @@ class Mpi:
         interfaces = [word for name in ("btl_tcp", "oob_tcp")
                       for word in ("--mca", name + "_if_include", "eth0")]
         self.process = on.popen(
-            at, ["mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery", *interfaces,
-                 "--host", where, "-n", slots, PROGRAM, "train", *words, *SMALL, *more],
+            at, ["mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery",
+                 *interfaces, "--host", where, "-n", slots, PROGRAM, "train", *words, *SMALL,
+                 *more],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
     def text(self):
@@ -296,11 +297,11 @@ def case_mistakes():
         need(said in here([*MLP, *words], env), f"{words}, {env}: {said}")
     path = os.path.join(os.environ["HOSTS_WORK"], "table.json")
     rank_table(path)
-    need("each of 2 hosts with 2 workers" in here(["lenet5", "--lanes", "8", "--hosts", path], {}, 0,
-                                                  "memory"), "a rank table")
+    said = here(["lenet5", "--lanes", "8", "--hosts", path], {}, 0, "memory")
+    need("each of 2 hosts with 2 workers" in said, said)
     for change, said in (({"server_count": "3"}, "server_count is 3, but server_list has 2"),
                          ({"server_list": None}, "a rank table of version 1.0 has a server_list"),
-                         ({"ranks": "000"}, "another device has the rank 0, too")):
+                         ({"ranks": "000"}, "rank_id 0: another device has it, too")):
         rank_table(path, **change)
         need(said in here(["lenet5", "--hosts", path], {}, 2, "memory"), said)
     program = ["--", PROGRAM, "train", *MLP]
@@ -315,11 +316,12 @@ def case_mistakes():
             (with_key, {}, "join needs the ADDRESS of a coordinator, or a launcher's variables", 2),
             (with_key, {**here_, "MASTER_PORT": ""}, "MASTER_PORT=: a name and a port", 2),
             (with_key, {**here_, **slurm, "SLURM_PROCID": "2", "SLURM_LOCALID": "0"},
-             "srun and torchrun contradict each other: this is process 2 of 4 by SLURM_PROCID, 1 of "
-             "2 by RANK", 2),
+             "srun and torchrun contradict each other: this is process 2 of 4 by SLURM_PROCID, "
+             "1 of 2 by RANK", 2),
             (with_key, {**here_, "LOCAL_WORLD_SIZE": "3"}, "LOCAL_WORLD_SIZE is 3, more than", 2)):
         need(said in here([*words, *program], env, code, "join"), f"{words}, {env}: {said}")
-    need("join lacks what to run" in here(with_key, {**here_, "RANK": "0"}, 2, "join"), "no program")
+    said = here(with_key, {**here_, "RANK": "0"}, 2, "join")
+    need("join lacks what to run" in said, said)
     os.chmod(key, 0o644)
     need("chmod 600" in here([*with_key, *program], here_, 2, "join"), "a key that others may read")
 
