@@ -107,6 +107,8 @@ class Mpi:
     """Open MPI's mpirun, on host `at`: starts `trireme train` on hosts."""
 
     def __init__(self, on, where, words, more=(), at=0):
+        if not shutil.which("mpirun"):
+            raise Skipped("there is no mpirun")
         self.on, self.words = on, words
         self.log = open(f"{on.directory(0)}/log", "w+")
         slots = sum(int(host.split(":")[1]) for host in where.split(","))
