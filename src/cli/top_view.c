@@ -4,10 +4,13 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/options.h"
+#include "observe/files.h"
 #include "observe/progress.h"
+#include "observe/series.h"
 
 /* ---- a page ---- */
 
@@ -457,6 +460,79 @@ static void draw_workers(struct pen *p, struct top *t) {
     }
 }
 
+/* ---- workers of other hosts ---- */
+
+#define LATEST 40 /* frames of workers.series, 2 s */
+
+struct other {
+    struct series s;
+    double covers, group[CREW_MOST_WORKERS][SPENT_GROUPS];
+};
+
+/* What each group of kinds has taken of the last frames. */
+static void add_frames(struct other *o, int places) {
+    int column[SPENTS];
+    for (int k = 0; k < SPENTS; k++) column[k] = series_column(&o->s, spent_rows[k].name);
+    for (int64_t i = o->s.n > LATEST ? o->s.n - LATEST : 0; i < o->s.n; i++) {
+        if (!series_read(&o->s, i)) continue;
+        const double covers = (double)o->s.frame.covers;
+        o->covers += covers;
+        for (int p = 0; p < places; p++)
+            for (int k = 0; k < SPENTS; k++)
+                o->group[p][spent_rows[k].group] += covers * series_value(&o->s, p, column[k]);
+    }
+}
+
+static void draw_other(struct pen *p, struct other *o, const char *host) {
+    static const struct {
+        const char *title;
+        enum spent_group group;
+        enum style style;
+    } parts[] = {{"CMP", SPENT_COMPUTES, GREEN}, {"WAI", SPENT_WAITS, YELLOW},
+                 {"RED", SPENT_SUMS, CYAN}, {"DAT", SPENT_READS, PLAIN}};
+    const int most = (int)COUNT(o->group),
+              places = o->s.layout.places < most ? o->s.layout.places : most;
+    const int peak = series_column(&o->s, "memory-kib");
+    add_frames(o, places);
+    piece(p, TITLE, "host %s", host);
+    piece(p, PLAIN, "step %lld", o->s.n ? (long long)o->s.frame.step : 0);
+    end_line(p);
+    for (int i = 0; i < places && fits(p, 1); i++) {
+        char size[CELL];
+        const double memory = series_value(&o->s, i, peak);
+        if (!(memory > 0)) continue; /* nobody is there */
+        put(p, PLAIN, "%3d ", i);
+        for (size_t k = 0; k < COUNT(parts); k++)
+            piece(p, parts[k].style, "%s %.0f", parts[k].title,
+                  o->covers > 0 ? 100 * o->group[i][parts[k].group] / o->covers : 0);
+        with_unit(1024 * memory, 1024, "KMGT", size);
+        piece(p, PLAIN, "PEAK %s", size);
+        end_line(p);
+    }
+}
+
+/* From their files, if the hosts share the run's directory. */
+static void draw_hosts(struct pen *p, const struct look_view *v) {
+    struct run_folders f = {0};
+    struct other *o = malloc(sizeof *o);
+    char directory[PATH_MAX], path[PATH_MAX + 32];
+    base_format(directory, sizeof directory, "%s", v->out);
+    char *below = strstr(directory, "/hosts/");
+    if (below) *below = 0;
+    const bool good = o && below && !run_folders(directory, &f);
+    for (size_t i = 0; good && i < f.n && fits(p, 3); i++) {
+        if (!*f.of[i].host || !strcmp(f.of[i].host, v->hosts.self)) continue;
+        *o = (struct other){.covers = 0};
+        base_format(path, sizeof path, "%s/workers.series", f.of[i].path);
+        if (series_open(&o->s, path)) continue;
+        end_line(p);
+        draw_other(p, o, f.of[i].host);
+        series_close(&o->s);
+    }
+    run_folders_free(&f);
+    free(o);
+}
+
 void top_describe(struct text *out) {
     for (size_t i = 0; i < COUNT(columns); i++)
         options_item(columns[i].title, NULL, columns[i].help, out);
@@ -477,6 +553,7 @@ void top_draw(struct top *t, const struct top_page *page, struct text *out) {
         end_line(&p);
         draw_workers(&p, t);
     }
+    if (v->hosts.n) draw_hosts(&p, v);
     if (page->terminal && fits(&p, 2)) {
         end_line(&p);
         put(&p, DIM, "q quits; * reporter; CMP to OTH: %% of the time; trireme top --help");
