@@ -70,9 +70,9 @@ static void describe(struct text *out) {
     options_describe((const struct option_row *const[]){rows, NULL}, USE_ALL, "all", out);
     options_paragraph("Without ADDRESS, what a launcher has set says where the coordinator is: "
                       "MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, or PET_MASTER_ADDR, "
-                      "PET_MASTER_PORT, PET_NODE_RANK, PET_NNODES, or what mpirun and srun set. The "
-                      "host of rank 0 is the coordinator, and runs PROGRAM on all. All options of "
-                      "`trireme run` can be given then.", out);
+                      "PET_MASTER_PORT, PET_NODE_RANK, PET_NNODES, or what mpirun and srun set. "
+                      "The host of rank 0 is the coordinator, and runs PROGRAM on all. All "
+                      "options of `trireme run` can be given then.", out);
 }
 
 const struct command command_join = {
