@@ -75,7 +75,9 @@ static int run(const struct command *c, int argc, char **argv) {
     struct given g = {.by = NULL};
     if (!cli_is_worker() && given_read(false, &g)) return cli_fail();
     own.given = g.by ? &g : NULL; /* options of several workers are for it, too */
-    if (cli_read(c, argc, argv, &own, &a) || cli_check_launch(&own, &a.options)) return cli_fail();
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    if (g.by && !own.workers) own.workers = g.workers;
+    if (cli_check_launch(&own, &a.options)) return cli_fail();
     if (!a.options.out) a.options.out = "run";
     const bool shows = a.options.profile && !cli_is_worker();
     const int code = wants_agent(&own, &a, &g) ? launch(&own, &a, &g) : train(&a);

@@ -348,10 +348,7 @@ static tri_status list_hosts(const struct launch *l, struct host_list *to) {
     if (to->n > HOSTS_MOST)
         return base_fail(TRI_USAGE, "%s: %d hosts are more than %d", l->given->by, to->n,
                          HOSTS_MOST);
-    for (int i = 0; i < to->n; i++) {
-        base_format(to->host[i].name, HOSTS_NAME, "host%d", i);
-        to->host[i].workers = l->given->workers;
-    }
+    for (int i = 0; i < to->n; i++) base_format(to->host[i].name, HOSTS_NAME, "host%d", i);
     return TRI_OK;
 }
 

@@ -13,13 +13,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/host.h"
+
 #define GATHER INT64_C(10000000000) /* nanoseconds for siblings to come */
 #define FIND INT64_C(60000000000)   /* and to find the first one */
 #define PAUSE 20                    /* milliseconds between two tries */
 
 /* What a sibling says first. */
 struct greeting {
-    int local_rank;
+    uint64_t command; /* of its words */
     cpu_set_t cores;
 };
 
@@ -38,6 +40,15 @@ static bool is_own(int fd) {
     return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &is, &n) && is.uid == getuid();
 }
 
+/* Processes with other words are no parts of one run. */
+static uint64_t own_command(void) {
+    static char text[HOST_COMMAND], *word[HOST_WORDS + 1];
+    uint64_t hash = 0;
+    host_command(text, word);
+    for (int i = 0; word[i]; i++) hash = base_hash(word[i], strlen(word[i]) + 1, hash);
+    return hash;
+}
+
 /* ---- the others ---- */
 
 static int find_first(const struct given *g) {
@@ -54,7 +65,7 @@ static int find_first(const struct given *g) {
 }
 
 int siblings_wait(const struct given *g) {
-    struct greeting hello = {.local_rank = g->local_rank};
+    struct greeting hello = {.command = own_command()};
     int code = 1;
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* the launcher has gone */
     const int fd = find_first(g);
@@ -92,6 +103,7 @@ static tri_status open_listener(const struct given *g, struct siblings *s) {
 /* Takes who has come, with his cores; no cores: at the end, as he has not come in time. */
 static void take(struct siblings *s, cpu_set_t *cores) {
     struct greeting hello;
+    const uint64_t command = own_command();
     int fd;
     while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         const struct timeval soon = {1, 0};
@@ -102,6 +114,7 @@ static void take(struct siblings *s, cpu_set_t *cores) {
             continue;
         }
         if (cores) CPU_OR(cores, cores, &hello.cores);
+        s->differs |= hello.command != command;
         s->fd[s->n++] = fd;
     }
 }
@@ -125,7 +138,10 @@ tri_status siblings_gather(const struct given *g, struct siblings *s) {
                 "%lld s; the run has %d workers all the same\n", g->local_size, g->by, s->n + 1,
                 (long long)(GATHER / 1000000000), g->local_size);
     sched_setaffinity(0, sizeof cores, &cores);
-    return TRI_OK;
+    if (!s->differs) return TRI_OK;
+    siblings_end(s, TRI_USAGE);
+    return base_fail(TRI_USAGE, "%s has started %d processes here, one run, but their command lines "
+                     "differ; for a run each, set TRIREME_LAUNCHED=1", g->by, g->local_size);
 }
 
 void siblings_end(struct siblings *s, int code) {

@@ -13,6 +13,7 @@ int siblings_wait(const struct given *g);
 /* In the first one. */
 struct siblings {
     int listener, n;
+    bool differs; /* the command line of one of them */
     int fd[1024];
 };
 /* Waits for the others, takes their cores, too, and says if some do not come. */

@@ -265,6 +265,36 @@ def case_one_machine():
         need(done(here([*MLP, "--quiet", "-n", "2"], env, 0)) == wanted, f"-n 2, {env}")
 
 
+def case_siblings():
+    """Processes on one machine whose command lines differ are refused, or are runs of their own."""
+    if not shutil.which("mpirun"):
+        raise Skipped("there is no mpirun")
+    work = os.environ["HOSTS_WORK"]
+    words = [PROGRAM, "train", *MLP, "--quiet", "--out"]
+    start = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
+
+    def run(more, env=None, code=0):
+        made = subprocess.run([*start, *more], capture_output=True, text=True, cwd=work,
+                              timeout=LIMIT, env={**os.environ, **(env or {})})
+        need(made.returncode == code, f"{more}: exit {made.returncode}:\n{made.stderr}")
+        return made.stdout + made.stderr
+
+    two = ["-n", "1", *words, "a", ":", "-n", "1", *words, "b"]
+    need("their command lines differ" in run(two, code=2), "two runs became one")
+    apart = run(["-x", "TRIREME_LAUNCHED", *two], {"TRIREME_LAUNCHED": "1"})
+    need(apart.count(hosts.alone(MLP)) == 2, apart)
+    said = run(["--bind-to", "core", "-n", "2", *words, "c"])
+    need(done(said) == hosts.alone(MLP) and "mpirun -n 2: " in said, said)
+    cores = [json.load(open(f"{work}/c/run.json"))["cores"], len(os.sched_getaffinity(0))]
+    need(cores[0] == min(2, cores[1]), f"the run has {cores[0]} cores of {cores[1]}")
+    need(open(f"{work}/c/exit").read() == "0\n", "DIR/exit")
+    own = os.path.join(os.path.dirname(PROGRAM), "../examples/linear_regression")
+    if os.path.exists(own):
+        one = subprocess.run([own], capture_output=True, text=True, cwd=work, check=True).stdout
+        said = run(["-n", "2", own])
+        need(done(said) == done(one) and "mpirun -n 2: " in said, said)
+
+
 def slow_missing():
     """Two processes of which one never comes are two workers."""
     wanted = hosts.alone(MLP)
