@@ -140,8 +140,8 @@ tri_status siblings_gather(const struct given *g, struct siblings *s) {
     sched_setaffinity(0, sizeof cores, &cores);
     if (!s->differs) return TRI_OK;
     siblings_end(s, TRI_USAGE);
-    return base_fail(TRI_USAGE, "%s has started %d processes here, one run, but their command lines "
-                     "differ; for a run each, set TRIREME_LAUNCHED=1", g->by, g->local_size);
+    return base_fail(TRI_USAGE, "%s has started %d processes here, one run, but their command "
+                     "lines differ; for a run each, set TRIREME_LAUNCHED=1", g->by, g->local_size);
 }
 
 void siblings_end(struct siblings *s, int code) {
