@@ -139,7 +139,7 @@ static tri_status read_row(const struct given_row *row, struct given *g) {
 tri_status given_read(bool join, struct given *g) {
     const struct given_row *from = NULL;
     *g = (struct given){.by = NULL};
-    if (getenv(TAKEN)) return TRI_OK;
+    if (given_is_taken()) return TRI_OK;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct given is;
         const struct given_row *row = &rows[i];
@@ -159,5 +159,7 @@ tri_status given_read(bool join, struct given *g) {
 }
 
 void given_take(void) { setenv(TAKEN, "1", 1); }
+
+bool given_is_taken(void) { return getenv(TAKEN) != NULL; }
 
 bool given_is_local(const struct given *g) { return g->local_size == g->size; }

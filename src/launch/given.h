@@ -21,6 +21,7 @@ struct given {
 tri_status given_read(bool join, struct given *g);
 /* From now on nothing is given: to this process, and to those that it starts. */
 void given_take(void);
+bool given_is_taken(void);
 /* Whether all processes are on one host. */
 bool given_is_local(const struct given *g);
 

@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include "base/host.h"
+#include "launch/given.h"
 
 void launch_settle(struct launch *l) {
     int cores = host_cores();
@@ -27,8 +29,9 @@ struct crew_size launch_size(const struct launch *l) {
                               .most = l->most, .audit = l->audit};
 }
 
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
 int launch_block_signals(sigset_t *old) {
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction now;
     sigset_t set;
     sigemptyset(&set);
@@ -38,6 +41,12 @@ int launch_block_signals(sigset_t *old) {
         if (!sigaction(ends[i], NULL, &now) && now.sa_handler != SIG_IGN) sigaddset(&set, ends[i]);
     sigprocmask(SIG_BLOCK, &set, old);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void launch_leave_signals(const sigset_t *old) {
+    for (size_t i = 0; i < COUNT(ends) && given_is_taken(); i++) signal(ends[i], SIG_IGN);
+    sigprocmask(SIG_SETMASK, old, NULL);
+    setpgid(0, 0);
 }
 
 enum form { WHOLE, REAL, FLAG };

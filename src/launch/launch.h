@@ -63,6 +63,9 @@ void launch_settle(struct launch *l);
 /* Blocks the signals that end a run, and SIGCHLD; those that are ignored, as under nohup, stay so.
  * Returns a descriptor that they are read from; -1: see errno. */
 int launch_block_signals(sigset_t *old);
+/* In a child that works for this process, to which these signals are left: a process group of its
+ * own keeps those of the terminal away, and those that Slurm sends to all processes are ignored. */
+void launch_leave_signals(const sigset_t *old);
 struct crew_size launch_size(const struct launch *l); /* after launch_settle */
 /* The numbers of a launch, by name, as agents get them from the coordinator. */
 #define LAUNCH_NUMBERS 16

@@ -176,8 +176,7 @@ static void told(void *user, const char *line) {
 
 static void become_ferry(const struct agent *a, int socket, pid_t parent) {
     char store[16], fd[16];
-    sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
-    setpgid(0, 0);
+    launch_leave_signals(&a->old_mask);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
     fcntl(a->fd, F_SETFD, 0);

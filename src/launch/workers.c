@@ -75,10 +75,9 @@ static tri_status open_output(const struct agent *a, int place, int *output) {
     return TRI_OK;
 }
 
-/* In the child. Its own process group keeps signals of the terminal away; they are the agent's. */
+/* In the child. */
 static void become_worker(const struct agent *a, int place, int output, char **env, pid_t agent) {
-    sigprocmask(SIG_SETMASK, &a->old_mask, NULL);
-    setpgid(0, 0);
+    launch_leave_signals(&a->old_mask);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != agent) _exit(127);
     const struct crew_hosts *hosts = &a->head->hosts;
