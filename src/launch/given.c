@@ -16,7 +16,7 @@ struct given_row {
     const char *host, *hosts;
     const char *workers;
     const char *address, *port;
-    const char *job, *step;
+    const char *job, *step, *again; /* again: how often the job was started before */
     bool join;  /* only for `join` */
     bool inner; /* inside processes of others, whose variables are not meant then */
 };
@@ -29,7 +29,8 @@ static const struct given_row rows[] = {
      .local_size = "MPI_LOCALNRANKS", .inner = true},
     {.by = "srun", .rank = "SLURM_PROCID", .size = "SLURM_STEP_NUM_TASKS",
      .local_rank = "SLURM_LOCALID", .tasks = "SLURM_STEP_TASKS_PER_NODE", .host = "SLURM_NODEID",
-     .hosts = "SLURM_STEP_NUM_NODES", .job = "SLURM_JOB_ID", .step = "SLURM_STEP_ID"},
+     .hosts = "SLURM_STEP_NUM_NODES", .job = "SLURM_JOB_ID", .step = "SLURM_STEP_ID",
+     .again = "SLURM_RESTART_COUNT"},
     {.by = "torchrun", .rank = "RANK", .size = "WORLD_SIZE", .local_rank = "LOCAL_RANK",
      .local_size = "LOCAL_WORLD_SIZE", .host = "GROUP_RANK", .hosts = "GROUP_WORLD_SIZE",
      .address = "MASTER_ADDR", .port = "MASTER_PORT", .job = "TORCHELASTIC_RUN_ID", .join = true},
@@ -108,6 +109,7 @@ static tri_status read_address(const struct given_row *row, struct given *g) {
 
 static tri_status read_row(const struct given_row *row, struct given *g) {
     const char *job = value_of(row->job), *step = value_of(row->step);
+    const char *again = value_of(row->again);
     *g = (struct given){.by = row->by};
     tri_status status = read_number(row->rank, 0, &g->rank);
     if (!status) status = read_number(row->size, 1, &g->size);
@@ -129,8 +131,8 @@ static tri_status read_row(const struct given_row *row, struct given *g) {
     if (!status) status = read_address(row, g);
     g->workers = g->local_size > 1 ? g->local_size : 0;
     if (value_of(row->workers)) g->workers = atoi(value_of(row->workers)); /* "auto": 0 */
-    base_format(g->job, sizeof g->job, "%.40s%s%.20s", job ? job : "", job && step ? "." : "",
-                step ? step : "");
+    base_format(g->job, sizeof g->job, "%.32s%s%.20s%s%.8s", job ? job : "",
+                job && step ? "." : "", step ? step : "", again ? "." : "", again ? again : "");
     for (char *c = g->job; *c; c++)
         if (*c == '/') *c = '-';
     return status;
