@@ -119,7 +119,7 @@ static tri_status list_hosts(const struct given *g, struct came *came, int n,
     qsort(came, (size_t)n, sizeof *came, by_rank);
     for (int i = 0; i < n; i++) {
         base_format(out->host[i].name, HOSTS_NAME, "%s", came[i].name);
-        out->host[i].workers = came[i].size > 1 ? came[i].size : 0;
+        out->host[i].workers = came[i].size > 1 || g->workers ? came[i].size : 0;
         for (int k = 0; k < i; k++)
             if (!strcmp(came[k].name, came[i].name))
                 return base_fail(TRI_USAGE, "the processes %d and %d of %s are on two hosts that "
