@@ -81,7 +81,9 @@ static int join(const struct launch *l, const struct given *g) {
         }
         if (!l->key) o.secret = key;
     }
-    return membership_join(&o);
+    const int code = membership_join(&o);
+    if (code == AGENT_RESUMABLE && !*g->address) meeting_end(l->out); /* nobody else may be left */
+    return code;
 }
 
 /* In the first process of a host. */

@@ -378,8 +378,8 @@ int coordinate(const struct launch *l) {
     int code = status ? (int)status : supervise(&c);
     if (c.control && c.signals >= 0) end_hosts(&c);
     if (l->given && !*l->given->address) meeting_end(l->out);
-    if (!access(directory, W_OK)) agent_write_exit(directory, code);
     if (c.failed) code = (int)c.failed;
+    if (!access(directory, W_OK)) agent_write_exit(directory, code);
     starter_close(&c.starter);
     coordinator_close(c.coordinator);
     control_close(c.control);
