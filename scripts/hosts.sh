@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Several hosts on one machine, to try or test a run over hosts. Needs no root: everything is made
-# in namespaces of its own, which end with the process that called `make`. Needs bash, iproute2 and
-# util-linux.
+# Several hosts on one machine, to try or test a run over hosts. Everything is made in namespaces of
+# its own, which end with the process that called `make`. Needs no root, except with --root. Needs
+# bash, iproute2 and util-linux.
 set -u
 self=$(realpath "$0")
 bed=${HOSTS_BED:-/tmp/trireme-hosts-$(id -u)}
@@ -10,13 +10,15 @@ bed=${HOSTS_BED:-/tmp/trireme-hosts-$(id -u)}
 usage() {
     cat <<'END'
 Usage: hosts.sh COMMAND ...
-  make [--apart] [--ahead SECONDS] N [PATH ...]
+  make [--apart] [--root] [--ahead SECONDS] N [PATH ...]
                                makes N hosts (1 to 8): h0, h1, ... They share one directory; with
-                               --apart, each has its own one under the same name. With --ahead,
-                               the monotonic clock of each is so far ahead of the one before, as if
-                               it had been started earlier. The hosts end when the calling process
-                               does. PATHs below /tmp, where each host has files of its own, are
-                               shown to the hosts, read-only
+                               --apart, each has its own one under the same name. With --root,
+                               which root alone can give, root of the hosts is root of the machine,
+                               as services like Slurm want it. With --ahead, the monotonic clock of
+                               each is so far ahead of the one before, as if it had been started
+                               earlier. The hosts end when the calling process does. PATHs below
+                               /tmp, where each host has files of its own, are shown to the hosts,
+                               read-only
   run HOST -- COMMAND ...      runs a command on a host
   ssh HOST WORDS ...           runs a line of the shell on a host, as ssh would; also from a host,
                                where `ssh` is this command
@@ -46,16 +48,21 @@ pid_of() { # host, or `bed`: its first process, as seen from the machine
 # What makes a clock that is so many seconds ahead. Not every kernel has clocks of namespaces.
 clock() { [ "$1" = 0 ] || echo "--time --monotonic $1 --boottime $1"; }
 
+# The hosts' users: a namespace whose root is who calls this, or with `root` the machine's.
+users() { [ "$1" = root ] || echo "--user --map-root-user"; }
+
 enter() { # host or bed, kinds of namespaces, command
     pid_of "$1"
-    local kinds=$2
+    local kinds=$2 users="--user --preserve-credentials"
     shift 2
-    nsenter --target "$pid" --user --preserve-credentials $kinds -- "$@"
+    [ "/proc/$pid/ns/user" -ef /proc/self/ns/user ] && users=
+    nsenter --target "$pid" $users $kinds -- "$@"
 }
 
 cmd_make() {
-    local kind=shared ahead=0 n path line log=
+    local kind=shared user=mapped ahead=0 n path line log=
     [ "${1:-}" = --apart ] && kind=apart && shift
+    [ "${1:-}" = --root ] && user=root && shift
     [ "${1:-}" = --ahead ] && ahead=${2:-} && shift 2
     [[ $ahead =~ ^[0-9]{1,7}$ ]] || die "make: --ahead is '$ahead', not a number of seconds"
     n=${1:-}
@@ -70,14 +77,15 @@ cmd_make() {
     for path in ip tc nsenter unshare findmnt hostname; do
         command -v $path >/dev/null || die "make: $path is missing (iproute2, util-linux, hostname)"
     done
-    log=$(unshare --user --map-root-user --net --mount --uts --ipc --pid $(clock "$ahead") \
+    log=$(unshare $(users $user) --net --mount --uts --ipc --pid $(clock "$ahead") \
         --fork --mount-proc true 2>&1) || { echo "hosts: no namespaces: $log" >&2 && exit 77; }
     mkdir -m 700 "$bed" || die "there are hosts in $bed; '$0 remove' ends them"
     mkdir "$bed"/{dir,pids,bin,calls,stage}
     mkfifo "$bed/up" "$bed/calls/"h{0..7}
     printf '#!/bin/sh\nexec bash %q ssh "$@"\n' "$self" >"$bed/bin/ssh"
     chmod +x "$bed/bin/ssh"
-    exec 3< <(exec setsid bash "$self" keep "$bed" "$kind" "$ahead" "$n" $PPID "$@" 2>&1 </dev/null)
+    exec 3< <(exec setsid bash "$self" keep "$bed" $user "$kind" "$ahead" "$n" $PPID "$@" 2>&1 \
+        </dev/null)
     while read -r line <&3 && [ "$line" != ready ]; do log+="$line"$'\n'; done
     [ "$line" = ready ] || die "make: ${log:-the hosts ended at once}"
     cat <<END
@@ -91,10 +99,12 @@ END
 
 # The processes: keep (outside) > unshare > hold (in the bed's namespaces) > unshare > host, the
 # first process of each host. When hold ends, the kernel kills all that it holds.
-cmd_keep() { # bed, and what hold needs
+cmd_keep() { # bed, mapped or root, and what hold needs besides
+    local user=$2
     echo $$ >"$bed/pids/keep"
-    unshare --user --map-root-user --net --mount --uts --ipc --pid --fork --kill-child \
-        bash "$self" hold "$@"
+    shift 2
+    unshare $(users "$user") --net --mount --uts --ipc --pid --fork --kill-child \
+        bash "$self" hold "$bed" "$@"
     rm -rf "$bed"
 }
 

@@ -91,12 +91,13 @@ class Process(subprocess.Popen):
 
 
 class Bed:
-    def __init__(self, n, shared=True, see=(), ahead=0):
-        """ahead: seconds that the monotonic clock of each host is ahead of the one before."""
+    def __init__(self, n, shared=True, see=(), ahead=0, root=False):
+        """ahead: seconds that the monotonic clock of each host is ahead of the one before. root:
+        their root is the machine's."""
         self.n, self.shared, self.see, self.ahead = n, shared, SEEN.union(see), ahead
         self.bed = f"/tmp/trireme-bed-{os.getpid()}-{next(ORDINAL)}"
         self.path = self.bed + "/dir"  # DIR, as the hosts see it
-        self.cores = {}
+        self.cores, self.root = {}, root
 
     def script(self, *words):
         done = subprocess.run(["bash", SCRIPT, *map(str, words)], capture_output=True, text=True,
@@ -106,8 +107,8 @@ class Bed:
         return done.stdout
 
     def __enter__(self):
-        self.script("make", *(() if self.shared else ["--apart"]), "--ahead", self.ahead, self.n,
-                    *sorted(self.see))
+        kind = [*(() if self.shared else ["--apart"]), *(["--root"] if self.root else [])]
+        self.script("make", *kind, "--ahead", self.ahead, self.n, *sorted(self.see))
         try:
             self.first = [int(open(f"{self.bed}/pids/h{host}").read()) for host in range(self.n)]
             self.files_at_start = self.files()
@@ -129,7 +130,8 @@ class Bed:
     def popen(self, host, argv, cwd=None, env=None, **more):
         """Starts a command on a host, in DIR; the arguments of subprocess.Popen."""
         def enter():
-            join_namespaces(self.first[host], ["user"])
+            if not self.root:
+                join_namespaces(self.first[host], ["user"])
             if host in self.cores:
                 os.sched_setaffinity(0, {self.cores[host]})
             join_namespaces(self.first[host], ["pid"])
