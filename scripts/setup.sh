@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages that a goal needs and this machine lacks, with apt-get. Quick and silent if
 # nothing is missing. If it cannot install them, it prints the command that would, and fails.
-# Usage: setup.sh [--list] build|libraries|page|test|trace|slow|demo|bench|ci|arm ...
+# Usage: setup.sh [--list] build|libraries|page|test|trace|slow|slurm|demo|bench|ci|arm ...
 # --list only prints the packages.
 set -u
 
@@ -14,6 +14,8 @@ page='libmicrohttpd-dev'
 test="libcmocka-dev iproute2 libucx-dev libsqlite3-dev openmpi-bin $page"
 trace='chromium python3-pip' # for tests of the page and of trace.json (scripts/perfetto.sh)
 slow="$trace firefox-esr"
+# For the test of Slurm in `make test-slow`, which does not install it: Debian starts its services.
+slurm='slurmctld slurmd slurm-client munge'
 demo='dataset-fashion-mnist'
 # PyTorch, and a BLAS for it: Debian's default one is 20 times slower. OpenBLAS and BLIS, for the
 # comparison of products. Open MPI, for that of deaths.
@@ -32,13 +34,14 @@ for goal in "$@"; do
     test) needed="$needed $test" ;;
     trace) needed="$needed $trace" ;;
     slow) needed="$needed $slow" ;;
+    slurm) needed="$needed $slurm" ;;
     demo) needed="$needed $demo" ;;
     bench) needed="$needed $bench" ;;
     ci) needed="$needed $ci" ;;
     arm) needed="$needed $arm" ;;
     *)
         echo "setup: unknown goal $goal; there are build, libraries, page, test, trace, slow," \
-            "demo, bench, ci, arm" >&2
+            "slurm, demo, bench, ci, arm" >&2
         exit 2
         ;;
     esac
