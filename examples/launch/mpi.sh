@@ -16,7 +16,9 @@ rm -f $out/exit # of an earlier run
 
 # If a host dies, the run goes on. mpirun 4.1.4 may then wait for ever, so the exit code is that of
 # the run.
-mpirun --enable-recovery --host "$hosts" --map-by ppr:1:node --bind-to none \
+# If it is interrupted, the run has ten seconds to end its step and to save.
+mpirun --enable-recovery --mca odls_base_sigkill_timeout 10 --host "$hosts" \
+    --map-by ppr:1:node --bind-to none \
     "$(command -v trireme)" run --out $out -- "$@" &
 launcher=$!
 trap 'kill $launcher' INT TERM

@@ -39,13 +39,15 @@ static int run_given(const struct command *c, int argc, char **argv) {
     return cli_fail();
 }
 
+/* Whether there is a word that is no option, and no value of one. */
 static bool has_address(int argc, char **argv) {
-    int words = 0;
+    const struct option_set sets[] = {{rows, NULL}, {launch_rows, NULL}, {0}}, *set;
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-        if (*argv[i] != '-') words++;
-        else if (!strchr(argv[i], '=') && i + 1 < argc) i++;
+        const struct option_row *row = options_find(sets, USE_ALL, argv[i], &set);
+        if (*argv[i] != '-') return true;
+        if (row ? row->argument != NULL : !strchr(argv[i], '=')) i++;
     }
-    return words;
+    return false;
 }
 
 static int run(const struct command *c, int argc, char **argv) {

@@ -27,6 +27,8 @@ static tri_status check(const struct launch *l, const struct given *g) {
     if (l->hosts)
         return base_fail(TRI_USAGE, "--hosts %s: %s has started %d processes already, one run "
                          "each; leave out --hosts, or %s", l->hosts, g->by, g->size, g->by);
+    if (g->hosts > HOSTS_MOST)
+        return base_fail(TRI_USAGE, "%s: %d hosts are more than %d", g->by, g->hosts, HOSTS_MOST);
     if (g->local_size > 1 && l->automatic)
         return base_fail(TRI_USAGE, "-n auto: %s has started %d processes on this host, which are "
                          "as many workers; leave out -n", g->by, g->local_size);
@@ -82,7 +84,7 @@ static int join(const struct launch *l, const struct given *g) {
         if (!l->key) o.secret = key;
     }
     const int code = membership_join(&o);
-    if (code == AGENT_RESUMABLE && !*g->address) meeting_end(l->out); /* nobody else may be left */
+    if (code == AGENT_RESUMABLE && !*g->address) meeting_end(g, l->out); /* for all, perhaps */
     return code;
 }
 
@@ -100,7 +102,8 @@ int launched_run(const struct launch *l, const struct given *g) {
     struct launch own = *l;
     struct siblings siblings;
     if (!g->by) return own.hosts ? coordinate(&own) : agent_run(&own);
-    if (check(l, g)) return fail();
+    if (check(l, g)) /* those of mpirun and srun write to one terminal */
+        return g->rank && !*g->address ? (int)base_last() : fail();
     given_take();
     if (g->local_rank) exit(siblings_wait(g));
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* the launcher has gone: the run ends */

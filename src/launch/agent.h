@@ -15,5 +15,8 @@ int agent_run(const struct launch *l);
 /* DIR/exit, with the exit code, for schedulers whose launcher reports another. Code -1: removes
  * it. */
 void agent_write_exit(const char *directory, int code);
+/* Whether a host of this run over hosts has its files in DIR, and what number it has given those of
+ * an earlier run. */
+bool agent_has_run(const char *directory, uint64_t run, int *earlier);
 
 #endif

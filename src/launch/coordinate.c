@@ -29,6 +29,7 @@ struct coordinating {
     struct host_list list;
     struct coordinator_host named[HOSTS_MOST];
     struct control *control;
+    uint64_t run; /* its number */
     struct coordinator *coordinator;
     struct starter starter;
     struct started {
@@ -247,6 +248,7 @@ static tri_status open_coordinator(struct coordinating *c, struct host_texts *en
         .start_timeout = (int64_t)(1e9 * l->start_timeout),
         .user = c, .send = send_message, .close = close_connection, .say = say};
     randombytes_buf(&o.run, sizeof o.run);
+    c->run = o.run;
     return coordinator_open(&o, base_now(), &c->coordinator);
 }
 
@@ -345,9 +347,6 @@ static tri_status list_hosts(const struct launch *l, struct host_list *to) {
     if (!l->given) return host_list_read(l->hosts, to);
     if (!*l->given->address) return meeting_collect(l->given, l->out, l->start_timeout, to);
     to->n = l->given->hosts;
-    if (to->n > HOSTS_MOST)
-        return base_fail(TRI_USAGE, "%s: %d hosts are more than %d", l->given->by, to->n,
-                         HOSTS_MOST);
     for (int i = 0; i < to->n; i++) base_format(to->host[i].name, HOSTS_NAME, "host%d", i);
     return TRI_OK;
 }
@@ -358,9 +357,9 @@ int coordinate(const struct launch *l) {
     struct host_texts env = {0};
     uint8_t key[LINK_KEY];
     char directory[PATH_MAX]; /* if this machine has it */
+    int earlier;
     base_format(directory, sizeof directory, "%s/%s", l->chdir ? l->chdir : ".", l->out);
     if (*l->out == '/') base_format(directory, sizeof directory, "%s", l->out);
-    agent_write_exit(directory, -1);
     launch_settle(&settled);
     settled.threads = l->threads; /* 0: each host fills its own cores */
     tri_status status = list_hosts(&settled, &c.list);
@@ -377,9 +376,9 @@ int coordinate(const struct launch *l) {
     give_up(&c, status);
     int code = status ? (int)status : supervise(&c);
     if (c.control && c.signals >= 0) end_hosts(&c);
-    if (l->given && !*l->given->address) meeting_end(l->out);
+    if (l->given && !*l->given->address) meeting_end(l->given, l->out);
     if (c.failed) code = (int)c.failed;
-    if (!access(directory, W_OK)) agent_write_exit(directory, code);
+    if (agent_has_run(directory, c.run, &earlier)) agent_write_exit(directory, code);
     starter_close(&c.starter);
     coordinator_close(c.coordinator);
     control_close(c.control);

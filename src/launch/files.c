@@ -28,9 +28,12 @@ static tri_status lock_directory(struct agent *a) {
     if (a->address < 0)
         return base_fail(TRI_FAILED, "cannot write %s; choose another directory with --out",
                          tri_message());
-    if (flock(a->address, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+    if (flock(a->address, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+        close(a->address);
+        a->address = -1; /* nothing there is this run's */
         return base_fail(TRI_USAGE, "another run is using %s (`trireme top %s` shows it); choose "
                          "another directory with --out", a->launch->out, a->launch->out);
+    }
     return TRI_OK;
 }
 
@@ -62,18 +65,23 @@ static bool read_run(const char *path, unsigned long long *run, int *earlier) {
     return good;
 }
 
+bool agent_has_run(const char *directory, uint64_t run, int *earlier) {
+    glob_t found = {0};
+    unsigned long long is = 0;
+    bool has = false;
+    files_match(directory, "hosts/*/agent.json", &found);
+    for (size_t i = 0; i < found.gl_pathc && !has; i++)
+        has = read_run(found.gl_pathv[i], &is, earlier) && is == run;
+    globfree(&found);
+    return has;
+}
+
 /* Whether a host of this run has come before this one, perhaps itself, and has given the files of
  * an earlier run their number. */
 static bool came_before(struct agent *a) {
-    glob_t found = {0};
-    unsigned long long run;
     int earlier;
-    bool is = false;
-    files_match(a->launch->directory, "hosts/*/agent.json", &found);
-    for (size_t i = 0; i < found.gl_pathc && !is; i++)
-        is = read_run(found.gl_pathv[i], &run, &earlier) &&
-             run == membership_run(a->launch->membership);
-    globfree(&found);
+    const bool is = agent_has_run(a->launch->directory, membership_run(a->launch->membership),
+                                  &earlier);
     if (is) a->earlier = earlier;
     return is;
 }
@@ -86,12 +94,12 @@ static tri_status open_below(struct agent *a) {
     const int lock = status ? -1 : earlier_lock(directory);
     if (lock < 0) return base_last();
     a->same_run = came_before(a);
-    if (!a->same_run) agent_write_exit(directory, -1);
     if (!a->same_run) status = earlier_move(directory, false, &a->earlier);
     base_format(hosts, sizeof hosts, "%s/hosts", directory);
     if (!status) status = files_make_directory(hosts);
     if (!status) status = files_make_directory(a->launch->out);
     if (!status) status = lock_directory(a);
+    if (!status && !a->same_run) agent_write_exit(directory, -1);
     if (!status) status = agent_write_address(a);
     close(lock);
     return status;
@@ -116,9 +124,10 @@ tri_status agent_open_files(struct agent *a) {
 }
 
 void agent_write_exit(const char *directory, int code) {
-    char path[4096], part[4112];
+    char path[4096], part[4400], own[256] = "";
+    gethostname(own, sizeof own - 1);
     base_format(path, sizeof path, "%s/exit", directory);
-    base_format(part, sizeof part, "%s.part", path);
+    base_format(part, sizeof part, "%s.%s.%d", path, own, (int)getpid());
     if (code < 0) {
         unlink(path);
         return;

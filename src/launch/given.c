@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/given.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@ struct given_row {
     const char *workers;
     const char *address, *port;
     const char *job, *step, *again; /* again: how often the job was started before */
+    const char *without; /* a variable with which it is not meant */
+    const char *itself;  /* set if the launcher has started this process, not another one for it */
     bool join;  /* only for `join` */
     bool inner; /* inside processes of others, whose variables are not meant then */
 };
@@ -30,10 +33,11 @@ static const struct given_row rows[] = {
     {.by = "srun", .rank = "SLURM_PROCID", .size = "SLURM_STEP_NUM_TASKS",
      .local_rank = "SLURM_LOCALID", .tasks = "SLURM_STEP_TASKS_PER_NODE", .host = "SLURM_NODEID",
      .hosts = "SLURM_STEP_NUM_NODES", .job = "SLURM_JOB_ID", .step = "SLURM_STEP_ID",
-     .again = "SLURM_RESTART_COUNT"},
+     .again = "SLURM_RESTART_COUNT", .without = "SLURM_PTY_PORT"}, /* a shell for the user */
     {.by = "torchrun", .rank = "RANK", .size = "WORLD_SIZE", .local_rank = "LOCAL_RANK",
      .local_size = "LOCAL_WORLD_SIZE", .host = "GROUP_RANK", .hosts = "GROUP_WORLD_SIZE",
-     .address = "MASTER_ADDR", .port = "MASTER_PORT", .job = "TORCHELASTIC_RUN_ID", .join = true},
+     .address = "MASTER_ADDR", .port = "MASTER_PORT", .job = "TORCHELASTIC_RUN_ID",
+     .step = "MASTER_PORT", .itself = "TORCHELASTIC_RUN_ID", .join = true},
     {.by = "Kubeflow Trainer", .rank = "PET_NODE_RANK", .size = "PET_NNODES",
      .host = "PET_NODE_RANK", .hosts = "PET_NNODES", .workers = "PET_NPROC_PER_NODE",
      .address = "PET_MASTER_ADDR", .port = "PET_MASTER_PORT", .join = true},
@@ -99,6 +103,7 @@ static tri_status read_address(const struct given_row *row, struct given *g) {
     int number = 0;
     if (!row->address) return TRI_OK;
     tri_status status = read_number(row->port, 0, &number);
+    number += value_of(row->itself) != NULL; /* torchrun's own server has that port */
     if (!status && (!host || number < 1 || number > 65535))
         status = base_fail(TRI_USAGE, "%s=%s, %s=%s: a name and a port of the host of rank 0 were "
                            "expected", row->address, host ? host : "", row->port, port ? port : "");
@@ -119,6 +124,9 @@ static tri_status read_row(const struct given_row *row, struct given *g) {
     if (!status) status = read_number(row->hosts, -1, &g->hosts);
     if (!status && row->tasks) status = read_tasks(row->tasks, g->host, &g->local_size);
     if (!status) status = less(row->rank, g->rank, row->size, g->size);
+    if (!status && row->local_size && g->local_rank && !value_of(row->local_size))
+        status = base_fail(TRI_USAGE, "%s is %d, but there is no %s", row->local_rank,
+                           g->local_rank, row->local_size);
     if (!status)
         status = less(row->local_rank ? row->local_rank : row->rank, g->local_rank,
                       row->local_size ? row->local_size : row->tasks ? row->tasks : row->size,
@@ -130,12 +138,22 @@ static tri_status read_row(const struct given_row *row, struct given *g) {
     if (!status) status = find_hosts(row, g);
     if (!status) status = read_address(row, g);
     g->workers = g->local_size > 1 ? g->local_size : 0;
-    if (value_of(row->workers)) g->workers = atoi(value_of(row->workers)); /* "auto": 0 */
-    base_format(g->job, sizeof g->job, "%.32s%s%.20s%s%.8s", job ? job : "",
-                job && step ? "." : "", step ? step : "", again ? "." : "", again ? again : "");
-    for (char *c = g->job; *c; c++)
-        if (*c == '/') *c = '-';
+    const char *workers = value_of(row->workers);
+    if (!status && workers && isdigit((unsigned char)*workers)) /* or "auto", "cpu" */
+        status = read_number(row->workers, 0, &g->workers);
+    const char *const names[] = {job, step, again};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (names[i]) hash = base_hash(names[i], strlen(names[i]) + 1, hash);
+    if (job) base_format(g->job, sizeof g->job, "%016llx", (unsigned long long)hash);
     return status;
+}
+
+/* Whether what the row names is there, and is meant. */
+static bool applies(const struct given_row *row, bool join) {
+    if ((row->join && !join) || value_of(row->without)) return false;
+    if (row->inner && !value_of(row->local_rank)) return false; /* srun sets PMI_RANK, too */
+    return value_of(row->rank) && value_of(row->size);
 }
 
 tri_status given_read(bool join, struct given *g) {
@@ -145,11 +163,12 @@ tri_status given_read(bool join, struct given *g) {
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct given is;
         const struct given_row *row = &rows[i];
-        if ((row->join && !join) || !value_of(row->rank) || !value_of(row->size)) continue;
-        if (from && from->inner && !row->join) continue;
+        if (!applies(row, join) || (from && (from->inner || value_of(from->itself)) &&
+                                    (!row->join || value_of(from->itself))))
+            continue;
         tri_status status = read_row(row, &is);
         if (status) return status;
-        if (from && (is.rank != g->rank || is.size != g->size))
+        if (from && !value_of(row->itself) && (is.rank != g->rank || is.size != g->size))
             return base_fail(TRI_USAGE, "%s and %s contradict each other: this is process %d of %d "
                              "by %s, %d of %d by %s", from->by, row->by, g->rank, g->size,
                              from->rank, is.rank, is.size, row->rank);

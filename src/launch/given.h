@@ -13,7 +13,7 @@ struct given {
     int host, hosts;            /* number of this host, of them; -1: not known */
     int workers;                /* of this host; 0: not known */
     char address[300];          /* "host:port" of the first one; "": it is not told */
-    char job[64];               /* the same in all processes; "": not known */
+    char job[20];               /* digits, the same in all processes; "": not known */
 };
 
 /* join: also variables that any shell may have, such as MASTER_ADDR. Fails if variables contradict

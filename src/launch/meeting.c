@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "link/sockets.h"
@@ -19,14 +20,38 @@
 #define ANSWER 2000  /* milliseconds for a coordinator to answer */
 #define FILE_MOST 512 /* bytes */
 
-static void folder_of(const char *directory, char to[4096]) {
-    base_format(to, 4096, "%s/launch", directory);
+#define SAID INT64_C(5000000000) /* nanoseconds after which it is said what is waited for */
+
+static void folder_of(const struct given *g, const char *directory, char to[4096]) {
+    base_format(to, 4096, "%s/launch-%s", directory, *g->job ? g->job : g->by);
 }
 
-static tri_status make_folder(const char *directory, char folder[4096]) {
-    folder_of(directory, folder);
+/* Whether nobody else can have written it, or can read it. */
+static bool is_own(const struct stat *is) {
+    return is->st_uid == geteuid() && !(is->st_mode & 077);
+}
+
+static tri_status make_folder(const struct given *g, const char *directory, char folder[4096]) {
+    struct stat is;
+    folder_of(g, directory, folder);
     tri_status status = files_make_directory(directory);
-    return status ? status : files_make_directory(folder);
+    if (status) return status;
+    if (mkdir(folder, 0700) && errno != EEXIST)
+        return base_fail(TRI_FAILED, "cannot make %s: %s", folder, strerror(errno));
+    if (lstat(folder, &is) || !S_ISDIR(is.st_mode) || !is_own(&is))
+        return base_fail(TRI_USAGE, "%s is no directory of yours alone; remove it", folder);
+    return TRI_OK;
+}
+
+/* Once, if it lasts. */
+static void say(int64_t since, bool *said, const char *fmt, ...) TRI_PRINTF(3, 4);
+static void say(int64_t since, bool *said, const char *fmt, ...) {
+    va_list args;
+    if (*said || base_now() - since < SAID) return;
+    *said = true;
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
 }
 
 void meeting_name(char to[HOSTS_NAME]) {
@@ -55,8 +80,10 @@ static bool read_file(const char *folder, const char *name, const char *job, cha
                       char *line[3]) {
     char path[4400], *rest = text;
     base_format(path, sizeof path, "%s/%s", folder, name);
-    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    const ssize_t n = fd >= 0 ? read(fd, text, FILE_MOST - 1) : -1;
+    struct stat is;
+    const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool good = fd >= 0 && !fstat(fd, &is) && S_ISREG(is.st_mode) && is_own(&is);
+    const ssize_t n = good ? read(fd, text, FILE_MOST - 1) : -1;
     if (fd >= 0) close(fd);
     text[n > 0 ? n : 0] = 0;
     const char *first = strsep(&rest, "\n");
@@ -134,10 +161,14 @@ tri_status meeting_collect(const struct given *g, const char *directory, double 
     struct came *came = calloc(HOSTS_MOST + 1, sizeof *came);
     char folder[4096];
     int n = 1, all = 0;
-    const int64_t end = base_now() + (int64_t)(1e9 * seconds);
-    tri_status status = came ? make_folder(directory, folder) : base_no_memory("the hosts");
-    while (!status && (all = look(g, folder, came, &n)) < g->size && base_now() < end)
+    const int64_t begin = base_now(), end = begin + (int64_t)(1e9 * seconds);
+    bool said = false;
+    tri_status status = came ? make_folder(g, directory, folder) : base_no_memory("the hosts");
+    while (!status && (all = look(g, folder, came, &n)) < g->size && base_now() < end) {
+        say(begin, &said, "trireme: %d of %d processes of %s have come to %s; the others have %g "
+            "s\n", all, g->size, g->by, folder, seconds);
         poll(NULL, 0, PAUSE);
+    }
     if (!status && all != g->size)
         status = base_fail(TRI_USAGE, "%s starts %d processes, but %d came to %s within %g s; all "
                            "hosts must share this directory (--out), else start `trireme join "
@@ -150,9 +181,11 @@ tri_status meeting_collect(const struct given *g, const char *directory, double 
 tri_status meeting_announce(const struct given *g, const char *directory, const char *address,
                             const char *digits) {
     char folder[4096], text[FILE_MOST], *line[3];
-    tri_status status = make_folder(directory, folder);
+    tri_status status = make_folder(g, directory, folder);
     if (status) return status;
-    if (read_file(folder, "address", g->job, text, line) && answers(line[0]))
+    const bool other = read_file(folder, "address", g->job, text, line) && answers(line[0]);
+    sodium_memzero(text + (line[1] ? line[1] - text : 0), line[1] ? strlen(line[1]) : 0);
+    if (other)
         return base_fail(TRI_USAGE, "two processes of %s are rank 0, by their variables: this one, "
                          "and the one that listens at %s", g->by, line[0]);
     base_format(text, sizeof text, "%s\n%s\n%s\n", g->job, address, digits ? digits : "-");
@@ -161,12 +194,14 @@ tri_status meeting_announce(const struct given *g, const char *directory, const 
     return status;
 }
 
-void meeting_end(const char *directory) {
+void meeting_end(const struct given *g, const char *directory) {
     char folder[4096];
-    folder_of(directory, folder);
-    DIR *d = opendir(folder);
+    struct stat is;
+    folder_of(g, directory, folder);
+    DIR *d = lstat(folder, &is) || !S_ISDIR(is.st_mode) ? NULL : opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (*e->d_name != '.') unlinkat(dirfd(d), e->d_name, 0);
+        if (strspn(e->d_name, "0123456789") || !strncmp(e->d_name, "address", 7))
+            unlinkat(dirfd(d), e->d_name, 0);
     if (d) closedir(d);
     rmdir(folder);
 }
@@ -176,10 +211,11 @@ void meeting_end(const char *directory) {
 tri_status meeting_find(const struct given *g, const char *directory, double seconds,
                         char address[LINK_ADDRESS], uint8_t key[LINK_KEY], bool *has_key) {
     char folder[4096], name[16], own[HOSTS_NAME], text[FILE_MOST], *line[3];
-    const int64_t end = base_now() + (int64_t)(1e9 * seconds);
+    const int64_t begin = base_now(), end = begin + (int64_t)(1e9 * seconds);
     size_t bytes = 0;
+    bool said = false;
     meeting_name(own);
-    tri_status status = make_folder(directory, folder);
+    tri_status status = make_folder(g, directory, folder);
     base_format(name, sizeof name, "%d", g->rank);
     base_format(text, sizeof text, "%s\n%s\n%d\n", g->job, own, g->local_size);
     if (!status) status = write_file(folder, name, text);
@@ -192,6 +228,8 @@ tri_status meeting_find(const struct given *g, const char *directory, double sec
                              "%s/address within %g s; all hosts must share this directory (--out), "
                              "else start `trireme join ADDRESS --key FILE` on them", g->rank,
                              g->size, g->by, folder, seconds);
+        say(begin, &said, "trireme: process %d of %d by %s waits for that of rank 0, which has "
+            "%g s to write %s/address\n", g->rank, g->size, g->by, seconds, folder);
         poll(NULL, 0, PAUSE);
     }
     base_format(address, LINK_ADDRESS, "%s", line[0]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How the hosts of a run that mpirun or srun starts find each other: in files of the folder
- * DIR/launch, which they share. The first process of each host writes what its host is, that of
- * rank 0 where the coordinator is, and the run's key, for its owner alone. */
+ * DIR/launch-JOB, which they share, and which nobody else can read. The first process of each host
+ * writes what its host is, that of rank 0 where the coordinator is, and the run's key. */
 #ifndef LAUNCH_MEETING_H
 #define LAUNCH_MEETING_H
 
@@ -18,7 +18,7 @@ tri_status meeting_collect(const struct given *g, const char *directory, double 
  * if another process has told so. */
 tri_status meeting_announce(const struct given *g, const char *directory, const char *address,
                             const char *digits);
-void meeting_end(const char *directory); /* removes the folder */
+void meeting_end(const struct given *g, const char *directory); /* removes the folder */
 
 /* In another process. *has_key: the file had a key. */
 tri_status meeting_find(const struct given *g, const char *directory, double seconds,

@@ -489,8 +489,12 @@ static tri_status connect_once(struct membership *s) {
 
 static tri_status connect_to(struct membership *s) {
     const int64_t end = base_now() + (int64_t)(1e9 * s->o->patience);
+    bool said = false;
     tri_status status;
     while ((status = connect_once(s)) && base_now() < end) { /* it, or its name, may come later */
+        if (!said) fprintf(stderr, "trireme: %s; it is tried for %g s\n", tri_message(),
+                           s->o->patience);
+        said = true;
         control_close(s->control);
         s->control = NULL;
         poll(NULL, 0, RETRY);

@@ -11,7 +11,7 @@
 struct join_options {
     const char *address; /* of the coordinator, "host:port" */
     const char *key;     /* file; "-": standard input; null: */
-    const uint8_t *secret; /* LINK_KEY bytes */
+    uint8_t *secret;     /* LINK_KEY bytes, which are cleared */
     double patience;     /* seconds in which the coordinator may be out of reach; 0: none */
     const char *name;    /* null: that of this machine */
     const char *ports;   /* see launch_ports */

@@ -24,11 +24,11 @@ static tri_status read_digits(uint8_t key[LINK_KEY]) {
     return good ? TRI_OK : base_fail(TRI_USAGE, "--key -: no key of 64 digits came");
 }
 
-tri_status run_key_hold(const char *path, const uint8_t *bytes, uint8_t **key) {
+tri_status run_key_hold(const char *path, uint8_t *bytes, uint8_t **key) {
     if (sodium_init() < 0) return base_fail(TRI_FAILED, "libsodium cannot be used");
     *key = sodium_malloc(LINK_KEY);
     if (!*key) return base_no_memory("a key");
-    if (!path) memcpy(*key, bytes, LINK_KEY);
+    if (!path) memcpy(*key, bytes, LINK_KEY), sodium_memzero(bytes, LINK_KEY);
     return !path ? TRI_OK : strcmp(path, "-") ? seal_key_read(path, *key) : read_digits(*key);
 }
 

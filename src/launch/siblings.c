@@ -25,11 +25,26 @@ struct greeting {
     cpu_set_t cores;
 };
 
-/* Without a job's name, those of one host have the same parent. */
+/* The process that has started all of this host: a shell may be between. */
+static int find_parent(void) {
+    char path[64], line[256], state;
+    int pid = getppid(), parent;
+    for (int k = 0; k < 10 && pid > 1; k++, pid = parent) {
+        base_format(path, sizeof path, "/proc/%d/stat", pid);
+        FILE *f = fopen(path, "re");
+        const bool read = f && fgets(line, sizeof line, f);
+        if (f) fclose(f);
+        const char *end = read ? strrchr(line, ')') : NULL;
+        if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2) break;
+        if (strstr(line, "(hydra_pmi_proxy)") || strstr(line, "(hydra_pmi_prox")) return pid;
+    }
+    return getppid();
+}
+
 static socklen_t address_of(const struct given *g, struct sockaddr_un *to) {
     *to = (struct sockaddr_un){.sun_family = AF_UNIX};
     const int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "trireme-%u-%s-%d",
-                           (unsigned)getuid(), g->job, *g->job ? 0 : (int)getppid());
+                           (unsigned)getuid(), g->job, *g->job ? 0 : find_parent());
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 

@@ -14,7 +14,8 @@ train() { # a or b, steps, more: in `out`
         --ckpt "$which" --save-every 2 --steps "$steps" --out out "$@" >told 2>&1
 }
 files() { # what is there, without agent.json, exit and empty files
-    (cd out && find . ! -name agent.json ! -name exit ! -empty -type f | cut -c3- | LC_ALL=C sort | tr '\n' ' ')
+    (cd out && find . ! -name agent.json ! -name exit ! -empty -type f | cut -c3- |
+        LC_ALL=C sort | tr '\n' ' ')
 }
 are() { # expected
     [ "$(files)" = "$1 " ] || { echo "has $(files)"; cat told; return 1; }

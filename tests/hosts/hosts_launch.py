@@ -116,6 +116,7 @@ class Mpi:
                       for word in ("--mca", name + "_if_include", "eth0")]
         self.process = on.popen(
             at, ["mpirun", "--allow-run-as-root", "--oversubscribe", "--enable-recovery",
+                 "--mca", "odls_base_sigkill_timeout", "5",
                  *interfaces, "--host", where, "-n", slots, PROGRAM, "train", *words, *SMALL,
                  *more],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
@@ -158,7 +159,8 @@ def case_mpirun():
         need(run.process.returncode == 0, run.text())
         workers = [len([f for f in os.listdir(f"{on.path}/run/hosts/{host}")
                         if re.fullmatch(r"worker-\d+\.log", f)]) for host in ("h0", "h1")]
-        need(workers == [2, 2] and not os.path.exists(f"{on.path}/run/launch"), workers)
+        need(workers == [2, 2] and sorted(os.listdir(f"{on.path}/run")) ==
+             ["exit", "hosts", "metrics.jsonl"], [workers, os.listdir(f"{on.path}/run")])
 
 
 def case_mpirun_death():
@@ -190,13 +192,15 @@ def slow_mpirun_coordinator():
 
 
 def case_mpirun_killed():
-    """mpirun is killed, or interrupted: the run ends after a step, on both hosts."""
+    """mpirun is killed, or interrupted: the run ends after a step, on both hosts, and is saved."""
     with bed.Bed(2) as on:
         for sig in (signal.SIGKILL, signal.SIGINT):
-            run = Mpi(on, "h0:1,h1:1", FOREVER)
+            run = Mpi(on, "h0:1,h1:1", FOREVER, ["--ckpt", "ck"])
             run.steps(5)
             run.process.send_signal(sig)
             run.clean()
+            if sig == signal.SIGINT:
+                need(run.exit() == 3 and os.listdir(f"{on.path}/ck"), run.text())
             shutil.rmtree(f"{on.path}/run")
 
 
@@ -298,7 +302,7 @@ def case_siblings():
 def slow_missing():
     """Two processes of which one never comes are two workers."""
     wanted = hosts.alone(MLP)
-    two = {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}
+    two = {"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"}
     said = here([*MLP, "--quiet"], two, 0)
     need(done(said) == wanted and "of the 2 processes that mpiexec starts on this host, 1 came" in
          said, said)

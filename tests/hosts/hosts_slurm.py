@@ -2,6 +2,7 @@
 """Runs that Slurm starts, with a Slurm of four nodes on this machine, which needs root. Each must
 end with the hash that one process has, also if a node dies.
 hosts_slurm.py PROGRAM LINEAR_REGRESSION [CASE ...]"""
+import glob
 import os
 import re
 import shutil
@@ -66,7 +67,7 @@ class Job:
 
     def clean(self, limit=15):
         self.on.check_clean(limit)
-        need(not os.path.exists(f"{self.on.path}/run/launch"), "DIR/launch is left")
+        need(not glob.glob(f"{self.on.path}/run/launch-*"), "DIR/launch-JOB is left")
 
 
 class Batch(Job):
@@ -319,7 +320,8 @@ def case_script_limit():
 
 def case_script_again():
     """Slurm notices a death, also that of the script's node, and starts the job again on others,
-    where it goes on. What earlier processes have left in DIR/launch is not taken for theirs."""
+    where it goes on. What earlier processes have left in DIR/launch-JOB is not taken for
+    theirs."""
     for victim, words in ((0, LONG), (2, FOREVER)):
         with Slurm(silence=5) as on:
             with open(SCRIPT) as f, open(on.path + "/script", "w") as short:
@@ -328,12 +330,13 @@ def case_script_again():
                 short.write(text)
             job = Batch(on, ["-N3", "script", *TRAIN, *words, "--ckpt", "ck", "--resume", *SMALL])
             job.steps(10)
-            shutil.copytree(f"{on.path}/run/launch", f"{on.path}/kept")
+            meeting, = glob.glob(f"{on.path}/run/launch-*")
+            shutil.copytree(meeting, f"{on.path}/kept")
             on.kill(victim)
             need(job.exit() == 3, job.text())
             job.until(lambda: job.state()[0] == "PENDING")  # for two minutes
             on.check_clean(15)
-            shutil.copytree(f"{on.path}/kept", f"{on.path}/run/launch")
+            shutil.copytree(f"{on.path}/kept", meeting)
             on.slurm("scontrol", "update", f"JobId={job.number}", "StartTime=now")
             job.has("resumes from ck/step-")
             if words == FOREVER:
