@@ -96,7 +96,7 @@ static void arrived(struct coordinating *c, const struct control_event *e) {
     host_message_free(&m);
 }
 
-/* As another host reaches it: see start_hosts. */
+/* As another host reaches it: see starter_address_for. */
 static tri_status start_own(struct coordinating *c, int conn) {
     char own[LINK_ADDRESS], address[80];
     control_own_address(c->control, conn, own);
@@ -268,21 +268,15 @@ static tri_status expect_hosts(struct coordinating *c) {
                   : starter_start(&c->starter, c->list.host[0].name, address, &c->host[0].pid);
 }
 
-/* This machine's agent must not reach the coordinator by an address that other hosts have not: its
- * ferry tells them that address. */
 static tri_status start_hosts(struct coordinating *c) {
-    char own[64], address[80] = "", far[64] = "";
+    char own[64], address[80] = "";
     tri_status status = TRI_OK;
     if (c->launch->given) return expect_hosts(c);
-    for (int i = 0; i < c->list.n && !status; i++)
-        if (!host_list_is_here(c->list.host[i].name) && !*far)
-            status = starter_address(c->list.host[i].name, c->launch->interface, far);
     for (int i = 0; i < c->list.n && !status; i++) {
-        const char *name = c->list.host[i].name;
-        base_format(own, sizeof own, "%s", *far ? far : "127.0.0.1");
-        if (!host_list_is_here(name)) status = starter_address(name, c->launch->interface, own);
+        status = starter_address_for(&c->list, i, c->launch->interface, own);
+        if (status) break;
         address_text(c, own, address);
-        if (!status) status = starter_start(&c->starter, name, address, &c->host[i].pid);
+        status = starter_start(&c->starter, c->list.host[i].name, address, &c->host[i].pid);
     }
     if (!status && c->launch->key)
         fprintf(stderr, "trireme: a host that has gone joins again with: trireme join %s --key %s "

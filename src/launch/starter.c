@@ -43,17 +43,17 @@ static void quote(struct text *t, const char *word) {
     text_add(t, "'");
 }
 
-/* In the child. What it starts gets the key on its stdin, and dies with the coordinator, unless it
- * becomes an agent. */
-static void become(const struct starter *s, const char *host, int key, const char *line,
+/* In the child, which dies with this process, unless it becomes an agent. */
+static void become(const struct starter *s, const char *host, int in, int out, const char *line,
                    pid_t parent) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    setpgid(0, 0); /* signals of the terminal are the coordinator's */
+    setpgid(0, 0); /* signals of the terminal are this process's */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || dup2(key, STDIN_FILENO) < 0) _exit(127);
+    if (getppid() != parent || dup2(in, STDIN_FILENO) < 0) _exit(127);
+    if (out >= 0 && (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)) _exit(127);
     char command[4096] = "eval \"$2\"";
     if (!host_list_is_here(host) && !(s->here && !strcmp(host, s->here)))
         base_format(command, sizeof command, "exec %s \"$@\"",
@@ -62,34 +62,53 @@ static void become(const struct starter *s, const char *host, int key, const cha
     _exit(127);
 }
 
-tri_status starter_start(const struct starter *s, const char *host, const char *address,
-                         pid_t *pid) {
+/* Runs this program on a host, with words for the shell. Its stdin is in[0]; out[1] (null: as that
+ * of this process) its stdout and stderr. This process keeps the other ends. */
+static tri_status start(const struct starter *s, const char *host, const char *words, int in[2],
+                        int out[2], pid_t *pid) {
     struct text line = {0};
-    int key[2];
+    tri_status status = TRI_OK;
+    in[0] = in[1] = -1;
     text_add(&line, "exec ");
     quote(&line, s->program);
-    text_add(&line, " join %s --key - --name %s", address, host);
-    if (s->launch->ports) text_add(&line, " --port %s", s->launch->ports); /* digits and - */
-    if (line.failed) {
-        text_free(&line);
-        return base_no_memory("the start of a host");
-    }
-    if (pipe2(key, O_CLOEXEC)) {
-        text_free(&line);
-        return base_fail(TRI_FAILED, "cannot start %s: %s", host, strerror(errno));
-    }
+    text_add(&line, " %s", words);
+    if (line.failed) status = base_no_memory("the start of a host");
+    if (!status && (pipe2(in, O_CLOEXEC) || (out && pipe2(out, O_CLOEXEC))))
+        status = base_fail(TRI_FAILED, "cannot start %s: %s", host, strerror(errno));
+    const pid_t parent = getpid();
     fflush(NULL);
-    pid_t parent = getpid();
-    *pid = fork();
-    if (!*pid) become(s, host, key[0], line.data, parent);
+    *pid = status ? 0 : fork();
+    if (!status && !*pid) become(s, host, in[0], out ? out[1] : -1, line.data, parent);
+    if (*pid < 0) status = base_fail(TRI_FAILED, "cannot start %s: %s", host, strerror(errno));
     if (*pid > 0) setpgid(*pid, *pid); /* as it does itself, but not yet perhaps */
     text_free(&line);
-    close(key[0]);
+    if (in[0] >= 0) close(in[0]);
+    if (out && in[0] >= 0) close(out[1]);
+    return status;
+}
+
+tri_status starter_start(const struct starter *s, const char *host, const char *address,
+                         pid_t *pid) {
+    const char *ports = s->launch->ports; /* digits and - */
+    char words[256];
+    int key[2];
+    base_format(words, sizeof words, "join %s --key - --name %s%s%s", address, host,
+                ports ? " --port " : "", ports ? ports : "");
+    tri_status status = start(s, host, words, key, NULL, pid);
     /* A pipe has room for it. Whoever has ended already is found by his exit. */
-    if (*pid > 0 && (write(key[1], s->key, STARTER_KEY) < 0 || write(key[1], "\n", 1) < 0))
+    if (!status && (write(key[1], s->key, STARTER_KEY) < 0 || write(key[1], "\n", 1) < 0))
         errno = 0;
-    close(key[1]);
-    return *pid > 0 ? TRI_OK : base_fail(TRI_FAILED, "cannot start %s: %s", host, strerror(errno));
+    if (key[1] >= 0) close(key[1]);
+    return status;
+}
+
+tri_status starter_probe(const struct starter *s, const char *host, int *to, int *from,
+                         pid_t *pid) {
+    int in[2], out[2] = {-1, -1};
+    tri_status status = start(s, host, "probe", in, out, pid);
+    *to = in[1];
+    *from = out[0];
+    return status;
 }
 
 /* ---- addresses ---- */
@@ -160,4 +179,17 @@ tri_status starter_address(const char *host, const char *interface, char text[64
                          gai_strerror(failed));
     return base_fail(TRI_USAGE, "host %s: no network of this machine leads there; --interface says "
                      "which address of this machine the hosts reach", host);
+}
+
+/* This machine's agent must not reach the coordinator by an address that other hosts have not: its
+ * ferry tells them that address. */
+tri_status starter_address_for(const struct host_list *list, int host, const char *interface,
+                               char text[64]) {
+    const char *name = list->host[host].name;
+    int other = 0;
+    if (!host_list_is_here(name)) return starter_address(name, interface, text);
+    while (other < list->n && host_list_is_here(list->host[other].name)) other++;
+    if (other < list->n) return starter_address(list->host[other].name, interface, text);
+    base_format(text, 64, "127.0.0.1");
+    return TRI_OK;
 }
