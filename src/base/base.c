@@ -388,6 +388,17 @@ tri_status text_write(struct text *t, const char *folder, const char *name, tri_
     return fd < 0 ? status : part_end(path, part, status);
 }
 
+bool base_cache(struct text *path) {
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (cache && *cache == '/') text_add(path, "%s", cache);
+    else if (home && *home == '/') text_add(path, "%s/.cache", home);
+    if (!path->size || path->failed) return false;
+    mkdir(path->data, 0700); /* if this fails, writing a file there reports it */
+    text_add(path, "/trireme");
+    if (!path->failed) mkdir(path->data, 0700);
+    return !path->failed;
+}
+
 /* ---- types and shapes ---- */
 
 static const struct {

@@ -99,6 +99,10 @@ tri_status part_end(const char *path, const char *part, tri_status status);
  * `status`, or its own failure. */
 tri_status text_write(struct text *t, const char *folder, const char *name, tri_status status);
 
+/* Adds the path of the folder for what can be made again, $XDG_CACHE_HOME/trireme or
+ * ~/.cache/trireme, which is made. False: the user has none. */
+bool base_cache(struct text *path);
+
 /* Writes "f32[2,3]" to the buffer and returns it. */
 #define SPEC_TEXT 160
 char *base_spec_text(const tri_spec *spec, char buffer[SPEC_TEXT]);

@@ -158,15 +158,8 @@ tri_status folder_save(const struct folder *f, const char *file) {
 }
 
 bool folder_default_file(const char *root, struct text *out) {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char whole[PATH_MAX];
-    if (!realpath(root, whole)) return false;
-    if (cache && *cache == '/') text_add(out, "%s", cache);
-    else if (home && *home == '/') text_add(out, "%s/.cache", home);
-    bool have = out->size && !out->failed;
-    if (have) mkdir(out->data, 0700); /* if this fails, writing the file reports it */
-    if (have) text_add(out, "/trireme");
-    if (have && !out->failed) mkdir(out->data, 0700);
+    if (!realpath(root, whole) || !base_cache(out)) return false;
     text_add(out, "/%016llx.pictures", (unsigned long long)base_hash_text(whole));
-    return have && !out->failed;
+    return !out->failed;
 }
