@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/launched.h"
+#include "launch/probe.h"
 
 static int run(int argc, char **argv) {
     struct text t = {0};
@@ -19,6 +20,7 @@ static int run(int argc, char **argv) {
         return TRI_USAGE;
     }
     if (!strcmp(argv[1], "ferry")) return cli_ferry(argc, argv);
+    if (!strcmp(argv[1], "probe")) return probe_run();
     const struct command *c = command_find(argv[1]);
     if (!c) return cli_fail();
     const char *topic;
