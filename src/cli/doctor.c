@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme doctor: checks the machine and whether each device trains, and says what to fix. */
+ * trireme doctor: checks the machine and whether each device trains, or, in doctor_hosts.c, several
+ * hosts; and says what to fix. */
 #include <jansson.h>
 #include <math.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/host.h"
 #include "cli/cli.h"
+#include "cli/doctor.h"
 #include "dev/dev.h"
 #include "profile/sql.h"
 
-enum health { WELL, WARNING, BROKEN };
-
-/* The result of one check. */
-struct finding {
-    enum health health;
-    struct text what, fix;
-};
-
-struct checkup {
-    struct host host;
-    int count[3]; /* by health */
-    struct text fixes;
-};
-
-static void print(struct checkup *v, const char *name, struct finding *f) {
+void checkup_print(struct checkup *v, const char *name, struct finding *f) {
     static const char *const words[] = {"ok  ", "warn", "BAD "};
     printf("%s  %-13s %s\n", words[f->health], name, f->what.data ? f->what.data : "");
     fflush(stdout); /* the next check may take long */
-    if (f->fix.data) text_add(&v->fixes, "  %s: %s\n", name, f->fix.data);
+    if (f->fix.data && !(v->fixes.data && strstr(v->fixes.data, f->fix.data)))
+        text_add(&v->fixes, "  %s: %s\n", name, f->fix.data);
     v->count[f->health]++;
     text_free(&f->what);
     text_free(&f->fix);
@@ -160,7 +149,7 @@ static void check_devices(struct checkup *v) {
     const char *name = dev_at(last)->kind->name;
     check_device(dev_at(last), &reference, expected);
     bool known = reference.health == WELL;
-    print(v, name, &reference);
+    checkup_print(v, name, &reference);
     for (int i = 0; i < last; i++) {
         double loss[STEPS] = {0};
         struct finding f = {0};
@@ -171,37 +160,66 @@ static void check_devices(struct checkup *v) {
             text_add(&f.fix, "its loss of step %d differs from that of %s: report this, and train "
                      "with --device %s", k + 1, name, name);
         }
-        print(v, dev_at(i)->kind->name, &f);
+        checkup_print(v, dev_at(i)->kind->name, &f);
     }
 }
 
-static int run(const struct command *c, int argc, char **argv) {
-    struct cli_arguments a;
-    if (cli_read(c, argc, argv, NULL, &a)) return cli_fail();
-    struct checkup v = {0};
-    host_read("", &v.host);
+/* ---- the command ---- */
+
+static const struct option_row rows[] = {
+    {"--out", "DIR", "with --hosts: the directory of the run that is to come (default: run)",
+     option_text, offsetof(struct launch, out), USE_DOCTOR, .group = GROUP_HOSTS},
+    {0},
+};
+
+static void check_machine(struct checkup *v) {
+    host_read("", &v->host);
     for (size_t i = 0; i < COUNT(checks); i++) {
         struct finding f = {0};
-        checks[i].check(&v.host, &f);
-        print(&v, checks[i].name, &f);
+        checks[i].check(&v->host, &f);
+        checkup_print(v, checks[i].name, &f);
     }
-    check_devices(&v);
+    check_devices(v);
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct launch l = {0};
+    struct checkup v = {0};
+    const struct option_set sets[] = {{launch_rows, &l}, {rows, &l}, {0}};
+    if (options_take(sets, USE_DOCTOR, false, &argc, argv)) return cli_fail();
+    tri_status status = TRI_OK;
+    if (argc > 1)
+        status = base_fail(TRI_USAGE, "%s: one word too many: '%s'; usage: trireme %s %s", c->name,
+                           argv[1], c->name, c->arguments);
+    else if (!l.hosts && (l.launcher || l.key || l.ports || l.interface || l.chdir || l.out))
+        status = base_fail(TRI_USAGE, "the options of doctor are for several hosts: add --hosts "
+                           "NAMES");
+    if (status) return cli_fail();
+    if (!l.out) l.out = "run";
+    if (!l.hosts) check_machine(&v);
+    if (l.hosts) status = checkup_hosts(&v, &l);
     if (v.fixes.data) printf("to fix:\n%s", v.fixes.data);
+    text_free(&v.fixes);
+    if (status) return cli_fail();
     printf("%s\n", v.count[BROKEN]    ? "something is broken"
                    : v.count[WARNING] ? "it works, with the warnings above"
                                       : "all is well");
-    text_free(&v.fixes);
     return v.count[BROKEN] ? TRI_FAILED : TRI_OK;
 }
 
 static void more(struct text *out) {
+    options_describe((const struct option_row *const[]){launch_rows, rows, NULL}, USE_DOCTOR, "all",
+                     out);
+    options_paragraph("With --hosts it checks several hosts instead, before a run over them: a "
+                      "process of this program on each answers what it has, and tries the ways to "
+                      "all others.", out);
     options_paragraph("The exit status is 1 if something is broken. Warnings do not count.", out);
 }
 
 const struct command command_doctor = {
     .name = "doctor",
-    .arguments = "",
-    .help = "check the machine and train three steps on each device",
+    .arguments = "[--hosts NAMES [options]]",
+    .help = "check this machine and its devices, or several hosts; say what to fix",
     .more = more,
     .run = run,
 };

@@ -15,8 +15,11 @@ enum option_use {
     USE_BENCH = 8,
     USE_MEMORY = 16,
     USE_COMPARE = 32,
+    USE_DOCTOR = 4096,
+    USE_LINKS = 8192, /* `bench links` */
     SHOWN = 2048, /* beside these: --help shows the option without a topic */
-    USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY | USE_COMPARE,
+    USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY | USE_COMPARE |
+              USE_DOCTOR | USE_LINKS,
 };
 
 /* What a run that resumes makes of an option whose value is another than before. Each row of
