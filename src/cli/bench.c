@@ -335,9 +335,9 @@ static int start(struct row *row, int n) {
 }
 
 static int run(const struct command *c, int argc, char **argv) {
-    struct row *row = calloc(MOST, sizeof *row);
+    if (argc > 1 && !strcmp(argv[1], "links")) return cli_bench_links(argc, argv);
+    struct row *row = calloc(MOST, sizeof *row); /* of cli_words */
     int n = 0, wrong = 0;
-    (void)argv; /* that of cli_words */
     if (!row) return base_no_memory("rows"), cli_fail();
     for (; !wrong && n < MOST && n < (n ? row->picked.all : 1); n++)
         wrong = (int)read_row(c, argc, n, &row[n]);
@@ -362,6 +362,11 @@ static void more(struct text *out) {
                       "workers: its memory, samples per second, and speed over the first row that "
                       "uses as many cores, workers times threads, at most all there are. A row "
                       "that is refused says why; others run three times by turns.", out);
+    options_paragraph("`bench links --hosts h0,h1 [--save FILE]` measures the network between "
+                      "hosts instead, each pair in both directions as a run would use it: the time "
+                      "of a round trip, bandwidth, and processor time of both ends. It prints a "
+                      "table, and keeps it in FILE (default: links in the user's cache folder). "
+                      "--launch, --port and --interface are those of `trireme train`.", out);
     cli_describe_model(out);
 }
 
