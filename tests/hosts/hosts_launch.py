@@ -30,7 +30,7 @@ def kubeflow(host, n):
 class Launched:
     """`trireme join -- trireme train` on each host, as an orchestrator starts it."""
 
-    def __init__(self, on, variables, words, more=(), first=0):
+    def __init__(self, on, variables, words, more=(), first=0, started=None):
         self.on, self.words = on, words
         key = f"{on.directory(0)}/key"
         if not os.path.exists(key):
@@ -38,8 +38,8 @@ class Launched:
         self.argv = [PROGRAM, "join", "--key", "key", *more, "--", PROGRAM, "train", *words,
                      "--quiet"]
         self.variables, self.process = variables, {}
-        for host in [(first + i) % on.n for i in range(on.n)]:
-            self.start(host)
+        for i in range(on.n if started is None else started):
+            self.start((first + i) % on.n)
 
     def start(self, host):
         self.log = open(f"{self.on.directory(0)}/log{host}", "a+")
@@ -251,8 +251,7 @@ def slow_example():
 def case_never():
     """A host that does not answer is named, and nothing is left."""
     with bed.Bed(2) as on:
-        run = Launched(on, torchrun, MLP, more=["--start-timeout", "1"])
-        on.kill(1)
+        run = Launched(on, torchrun, MLP, more=["--start-timeout", "1"], started=1)
         run.wait(0)
         need(run.process[0].returncode == 1 and "host host1" in run.text(), run.text())
         on.check_clean(15)
