@@ -231,7 +231,7 @@ def bench(on, *words):
     return [[*link[1:3], *map(float, link[3:])] for link in links]
 
 
-def case_bench():
+def slow_bench():
     """The latency is that which has been set; over an interface that is not the usual one."""
     with bed.Bed(2) as on, Delay(on):
         for link in bench(on, "--interface", "slow"):
