@@ -19,6 +19,7 @@
 #include "profile/lines.h"
 
 #define EACH 1500000000 /* nanoseconds: a version is not followed by another one sooner */
+#define CLIENT INT64_C(20000000) /* the same, longer by this for each that asks anew then */
 #define SHARE 20 /* of a run's time, a longest answer about each version may take one part */
 #define RECENT 10000000000 /* nanoseconds: what has not changed for so long is looked at */
 #define TURNS 6            /* at each so many calls, unless it is shown alone */
@@ -32,7 +33,8 @@ struct run {
     int64_t told;           /* when the version has changed last */
     int64_t cost;           /* nanoseconds: the longest answer about the version */
     int64_t pid, process_start; /* of one that goes on; pid 0: of none */
-    bool asked, alone;          /* alone: not as one of all */
+    int asked, follow;          /* how often since the last look, and in the time before it */
+    bool alone;                 /* not as one of all */
     json_t *row;
 };
 
@@ -166,7 +168,7 @@ const char *runs_path(int run) {
 
 static bool is_due(const struct run *r) {
     const int64_t since = base_now() - r->told;
-    return since >= EACH && since / SHARE >= r->cost;
+    return since >= EACH + r->follow * CLIENT && since / SHARE >= r->cost;
 }
 
 /* With the lock. stamp: of its files, now. */
@@ -185,8 +187,8 @@ int64_t runs_version(int run) {
     pthread_mutex_lock(&all.lock);
     struct run *r = get(run);
     if (r && !r->asked && is_due(r)) look_at(r, stamp_of(r->path)); /* nobody has for a while */
-    if (r) r->asked = r->alone = true;
-    for (size_t i = 0; run < 0 && i < all.n; i++) all.run[i].asked = true;
+    if (r) r->asked++, r->alone = true;
+    for (size_t i = 0; run < 0 && i < all.n; i++) all.run[i].asked++;
     const int64_t version = r ? r->version : all.version;
     pthread_mutex_unlock(&all.lock);
     return version;
@@ -199,6 +201,7 @@ void runs_look(void) {
         pthread_mutex_lock(&all.lock);
         struct run *r = &all.run[i];
         const bool now = r->alone || base_now() - r->told < RECENT || (i + turn) % TURNS == 0;
+        if (now) r->follow = r->asked;
         const bool looks = r->asked && now && is_due(r);
         if (now) r->asked = r->alone = false;
         pthread_mutex_unlock(&all.lock);
