@@ -128,7 +128,6 @@ def well():
     need(text == found["sentence"], f"{text}\n    {found['sentence']}")
     says(advice, found["findings"][0]["rule"], found["findings"][0]["evidence"])
     if pages().quiet:
-        says(text, "most of that for worker 1")
         says(advice, "slow-worker", "Worker 1 computes")
 
 
@@ -207,8 +206,8 @@ def learns():
         near(shown[0], losses[-1], text)
         near(shown[1], losses[0], text)
         if how == "it still falls":
-            before, now = sum(losses[-8:-4]) / 4, sum(losses[-4:]) / 4
-            near(shown[2], before - now, text)
+            n = len(losses) // 10  # at most 100 lines a second are written
+            near(shown[2], (sum(losses[-2 * n:-n]) - sum(losses[-n:])) / n, text)
 
 
 ANSWERS = {"Runs": [best], "Summary": [well, why], "Workers": [who], "Communication": [waits],
