@@ -53,7 +53,7 @@ tri_status links_read(const char *path, struct link_speed **link, size_t *n) {
     tri_status status = base_read_file(path, &text, &bytes);
     if (status) return status;
     char *line = text, *end;
-    for (int number = 1; !status && line < text + bytes; line = end + 1, number++) {
+    for (int number = 1; !status && line < text + bytes; line = end ? end + 1 : line, number++) {
         end = memchr(line, '\n', (size_t)(text + bytes - line));
         if (end) *end = 0;
         if (end && (!*line || *line == '#')) continue;
