@@ -170,6 +170,7 @@ static void the_unusual_is_unexplained(void **state) {
     struct own_time o = {0};
     (void)state;
     own_time_open(&o, NULL);
+    assert_non_null(o.spender);
     while (o.left < 4) own_time_step(&o);
     pass(20000000);
     own_time_apart(&o);
