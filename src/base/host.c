@@ -213,7 +213,7 @@ void host_instructions(struct text *out) {
 /* A name may contain any byte, but the last ')' ends it. */
 bool host_thread(const char *root, int pid, int tid, struct host_thread *t) {
     static const char fields[] =
-        ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u "
+        ") %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u "
         "%*d %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*d %d";
     char path[LINE], line[LINE];
     unsigned long long user, system, start;
@@ -226,7 +226,7 @@ bool host_thread(const char *root, int pid, int tid, struct host_thread *t) {
     line[n] = 0;
     char *begin = strchr(line, '('), *end = strrchr(line, ')');
     if (!begin || !end ||
-        sscanf(end, fields, &t->state, &user, &system, &start, &t->processor) != 5) {
+        sscanf(end, fields, &t->state, &t->parent, &user, &system, &start, &t->processor) != 6) {
         *t = (struct host_thread){.processor = -1};
         return false;
     }

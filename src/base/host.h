@@ -40,7 +40,7 @@ double host_stolen(const char *root, int *cores);
 struct host_thread {
     char name[64]; /* without control characters */
     char state;    /* the kernel's letter, 'T': it is stopped; 0: there is no such thread */
-    int processor; /* where it has run last; -1: unknown */
+    int parent, processor; /* processor: where it has run last; -1: unknown */
     uint64_t ticks, start; /* that it has run; when it began, since the machine's start */
 };
 /* False: there is none, or it is hidden. A tid is known in any process. root: as above. */

@@ -47,11 +47,6 @@ const char *options_owner(const char *flag) {
     return NULL;
 }
 
-int cli_fail(void) {
-    fprintf(stderr, "trireme: %s\n", tri_message());
-    return (int)base_last();
-}
-
 /* ---- command lines ---- */
 
 static tri_status take_model(const struct command *c, int argc, char **argv,

@@ -38,10 +38,8 @@ struct command {
 /* Null with a message. */
 const struct command *command_find(const char *name);
 
-/* Prints tri_message() on stderr and returns its code, the exit code. */
 int cli_ferry(int argc, char **argv); /* of main: a process of an agent */
 int cli_bench_links(int argc, char **argv); /* of bench; argv[1] is "links" */
-int cli_fail(void);
 
 /* A command line after reading. */
 struct cli_arguments {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/host.h"
+#include "cli/options.h"
 #include "crew/head.h"
 #include "launch/coordinate.h"
 #include "launch/meeting.h"
@@ -17,11 +18,6 @@
 #include "launch/siblings.h"
 #include "profile/report.h"
 #include "run/open.h"
-
-static int fail(void) {
-    fprintf(stderr, "trireme: %s\n", tri_message());
-    return (int)base_last();
-}
 
 static tri_status check(const struct launch *l, const struct given *g) {
     if (l->hosts)
@@ -75,11 +71,11 @@ static int join(const struct launch *l, const struct given *g) {
     base_format(name, sizeof name, "host%d", g->host);
     if (!*g->address) {
         meeting_name(name);
-        if (meeting_find(g, l->out, patience, address, key, &has_key)) return fail();
+        if (meeting_find(g, l->out, patience, address, key, &has_key)) return cli_fail();
         o.address = address;
         if (!l->key && !has_key) {
             base_fail(TRI_USAGE, "the run's hosts have --key FILE, and this one lacks it");
-            return fail();
+            return cli_fail();
         }
         if (!l->key) o.secret = key;
     }
@@ -98,21 +94,27 @@ static int lead(const struct launch *l, const struct given *g) {
     return code;
 }
 
+/* What follows in whoever calls launched_run, or in a user's program, is done once per run. */
+static _Noreturn void leave(int code) {
+    fflush(NULL);
+    _exit(code);
+}
+
 int launched_run(const struct launch *l, const struct given *g) {
     struct launch own = *l;
     struct siblings siblings;
     if (!g->by) return own.hosts ? coordinate(&own) : agent_run(&own);
     if (check(l, g)) /* those of mpirun and srun write to one terminal */
-        return g->rank && !*g->address ? (int)base_last() : fail();
+        return g->rank && !*g->address ? (int)base_last() : cli_fail();
     given_take();
-    if (g->local_rank) exit(siblings_wait(g));
+    if (g->local_rank) leave(siblings_wait(g));
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* the launcher has gone: the run ends */
     own.given = g;
     if (g->workers && !own.workers) own.workers = g->workers;
-    if (siblings_gather(g, &siblings)) return fail();
+    if (siblings_gather(g, &siblings)) return cli_fail();
     const int code = lead(&own, g);
     siblings_end(&siblings, code);
-    if (g->rank) exit(code); /* whoever called it has something to do once per run */
+    if (g->rank) leave(code);
     return code;
 }
 
@@ -125,24 +127,22 @@ void launched_is_command(void) { is_command = true; }
 void launched_opens(const tri_options *o) {
     struct given g;
     if (is_command || getenv(CREW_ENV_STORE) || visit_is_on()) return;
-    if (given_read(false, &g)) _exit(fail());
+    if (given_read(false, &g)) leave(cli_fail());
     if (!g.by) return;
     static char text[HOST_COMMAND], *argv[HOST_WORDS + 1];
     if (!host_command(text, argv)) {
         base_fail(TRI_FAILED, "this program's command line cannot be read, or is too long");
-        _exit(fail());
+        leave(cli_fail());
     }
     if (!given_is_local(&g)) {
         base_fail(TRI_USAGE, "%s has started %d processes of this program on several hosts: let it "
                   "start `trireme run -- %s` there", g.by, g.size, argv[0]);
-        _exit(fail());
+        leave(cli_fail());
     }
     const struct launch l = {.out = o && o->out ? o->out : "run", .argv = argv,
                              .on_event = o ? o->on_event : NULL,
                              .threads = o && o->threads > 0 ? (int)o->threads : 0,
                              .program = LAUNCH_SELF, .title = program_invocation_short_name};
     fflush(NULL);
-    const int code = launched_run(&l, &g);
-    fflush(NULL);
-    _exit(code);
+    leave(launched_run(&l, &g));
 }

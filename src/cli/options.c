@@ -10,6 +10,11 @@
 #include "base/nearest.h"
 #include "plan/plan_file.h"
 
+int cli_fail(void) {
+    fprintf(stderr, "trireme: %s\n", tri_message());
+    return (int)base_last();
+}
+
 /* Whether `word` is the row's flag, as "--flag" or "--flag=value". */
 static bool matches(const struct option_row *row, const char *word) {
     size_t n = strlen(row->flag);

@@ -11,6 +11,9 @@ struct option_set {
     void *target;
 };
 
+/* Prints tri_message() on stderr and returns its code, the exit code. */
+int cli_fail(void);
+
 /* The options that set struct launch. */
 extern const struct option_row launch_rows[];
 

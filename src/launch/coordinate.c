@@ -21,6 +21,7 @@
 #include "launch/run_key.h"
 #include "launch/starter.h"
 #include "link/control.h"
+#include "link/sockets.h"
 
 #define TICK 50 /* milliseconds */
 
@@ -71,7 +72,7 @@ static void close_connection(void *user, int conn) {
 }
 
 static void address_text(const struct coordinating *c, const char *host, char to[80]) {
-    base_format(to, 80, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, control_port(c->control));
+    socket_put_port(to, 80, host, control_port(c->control));
 }
 
 static void answer(struct coordinating *c, int conn, const struct host_message *request) {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "link/sockets.h"
+
 #define TAKEN "TRIREME_LAUNCHED"
 #define MOST 1000000 /* processes */
 
@@ -107,8 +109,7 @@ static tri_status read_address(const struct given_row *row, struct given *g) {
     if (!status && (!host || number < 1 || number > 65535))
         status = base_fail(TRI_USAGE, "%s=%s, %s=%s: a name and a port of the host of rank 0 were "
                            "expected", row->address, host ? host : "", row->port, port ? port : "");
-    base_format(g->address, sizeof g->address, host && strchr(host, ':') ? "[%s]:%d" : "%s:%d",
-                host ? host : "", number);
+    if (!status) socket_put_port(g->address, sizeof g->address, host, number);
     return status;
 }
 
@@ -156,6 +157,12 @@ static bool applies(const struct given_row *row, bool join) {
     return value_of(row->rank) && value_of(row->size);
 }
 
+/* Whether the processes of one launcher are inside those of the other, whose variables they only
+ * inherit. */
+static bool hides(const struct given_row *one, const struct given_row *other) {
+    return value_of(one->itself) || (one->inner && !other->join);
+}
+
 tri_status given_read(bool join, struct given *g) {
     const struct given_row *from = NULL;
     *g = (struct given){.by = NULL};
@@ -163,12 +170,10 @@ tri_status given_read(bool join, struct given *g) {
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct given is;
         const struct given_row *row = &rows[i];
-        if (!applies(row, join) || (from && (from->inner || value_of(from->itself)) &&
-                                    (!row->join || value_of(from->itself))))
-            continue;
+        if (!applies(row, join) || (from && hides(from, row))) continue;
         tri_status status = read_row(row, &is);
         if (status) return status;
-        if (from && !value_of(row->itself) && (is.rank != g->rank || is.size != g->size))
+        if (from && !hides(row, from) && (is.rank != g->rank || is.size != g->size))
             return base_fail(TRI_USAGE, "%s and %s contradict each other: this is process %d of %d "
                              "by %s, %d of %d by %s", from->by, row->by, g->rank, g->size,
                              from->rank, is.rank, is.size, row->rank);

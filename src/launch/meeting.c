@@ -60,19 +60,16 @@ void meeting_name(char to[HOSTS_NAME]) {
     to[strcspn(to, ".")] = 0;
 }
 
-/* A file appears with all that it has. */
 static tri_status write_file(const char *folder, const char *name, const char *text) {
-    char path[4400], part[4420];
+    char path[4110], part[PART_PATH];
     base_format(path, sizeof path, "%s/%s", folder, name);
-    base_format(part, sizeof part, "%s.%d", path, (int)getpid());
-    unlink(part);
-    const int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    bool good = fd >= 0 && base_write_all(fd, text, strlen(text));
-    if (fd >= 0) good &= !close(fd);
-    if (good) good = !rename(part, path);
-    const int error = errno;
-    if (!good) unlink(part);
-    return good ? TRI_OK : base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(error));
+    const int fd = part_open(path, 0600, part);
+    if (fd < 0) return TRI_FAILED;
+    tri_status status = TRI_OK;
+    if (!base_write_all(fd, text, strlen(text)))
+        status = base_fail(TRI_FAILED, "cannot write %s: %s", path, strerror(errno));
+    close(fd);
+    return part_end(path, part, status);
 }
 
 /* Its lines, of this job; false: there is none yet. The first line is the job. */

@@ -228,7 +228,7 @@ static tri_status serve(struct probe *p) {
     struct link_event e;
     tri_status status = TRI_OK;
     while (!status && !(status = link_next(p->link, &e)) && e.what != LINK_NOTHING) {
-        if (e.what == LINK_REFUSED) continue; /* a stranger, who is no host */
+        if (e.what == LINK_REFUSED) continue; /* it names no host */
         struct peer *peer = &p->peer[e.host];
         p->flying -= e.what == LINK_SENT && e.token;
         if (e.what == LINK_JOINED || e.what == LINK_ENDED) {

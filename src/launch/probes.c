@@ -16,6 +16,7 @@
 #include "launch/probe.h"
 #include "launch/run_key.h"
 #include "link/control.h"
+#include "link/sockets.h"
 #include "observe/json.h"
 
 #define LONGEST (1 << 20)  /* bytes of a line */
@@ -207,10 +208,6 @@ tri_status probes_open(const struct launch *l, struct probes *p) {
 
 /* ---- the way between them ---- */
 
-static void put_address(char to[80], const char *host, int port) {
-    base_format(to, 80, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
-}
-
 /* Each host reaches the coordinator, as an agent does; or the host that is so many numbers on. */
 static tri_status reach(struct probes *p, int apart) {
     bool asked[HOSTS_MOST];
@@ -262,7 +259,7 @@ tri_status probes_connect(struct probes *p) {
     for (int i = 0; i < p->n && !status; i++) {
         struct probe_host *h = &p->host[i];
         if (!starter_address_for(&p->list, i, p->launch->interface, own))
-            put_address(h->to, own, control_port(p->control));
+            socket_put_port(h->to, sizeof h->to, own, control_port(p->control));
         else base_format(h->trouble, sizeof h->trouble, "%s", tri_message());
     }
     if (!status) status = reach(p, 0);

@@ -25,26 +25,18 @@ struct greeting {
     cpu_set_t cores;
 };
 
-/* The process that has started all of this host: a shell may be between. */
-static int find_parent(void) {
-    char path[64], line[256], state;
-    int pid = getppid(), parent;
-    for (int k = 0; k < 10 && pid > 1; k++, pid = parent) {
-        base_format(path, sizeof path, "/proc/%d/stat", pid);
-        FILE *f = fopen(path, "re");
-        const bool read = f && fgets(line, sizeof line, f);
-        if (f) fclose(f);
-        const char *end = read ? strrchr(line, ')') : NULL;
-        if (!end || sscanf(end + 1, " %c %d", &state, &parent) != 2) break;
-        if (strstr(line, "(hydra_pmi_proxy)") || strstr(line, "(hydra_pmi_prox")) return pid;
-    }
+/* The process that has started all of this host: MPICH's, or the parent; a shell may be between. */
+static int find_starter(void) {
+    struct host_thread t;
+    for (int pid = getppid(), k = 0; k < 10 && host_thread("", pid, pid, &t); pid = t.parent, k++)
+        if (!strcmp(t.name, "hydra_pmi_proxy")) return pid;
     return getppid();
 }
 
 static socklen_t address_of(const struct given *g, struct sockaddr_un *to) {
     *to = (struct sockaddr_un){.sun_family = AF_UNIX};
     const int n = snprintf(to->sun_path + 1, sizeof to->sun_path - 1, "trireme-%u-%s-%d",
-                           (unsigned)getuid(), g->job, *g->job ? 0 : find_parent());
+                           (unsigned)getuid(), g->job, *g->job ? 0 : find_starter());
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
@@ -89,7 +81,7 @@ int siblings_wait(const struct given *g) {
                 "within %lld s\n", g->rank, g->size, g->by, (long long)(FIND / 1000000000));
         return code;
     }
-    /* What all of them are told by a signal, the first one decides. */
+    /* A launcher sends its signals to all of them. The first one decides what follows. */
     signal(SIGINT, SIG_IGN), signal(SIGTERM, SIG_IGN), signal(SIGHUP, SIG_IGN);
     sched_getaffinity(0, sizeof hello.cores, &hello.cores);
     ssize_t got = send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
@@ -117,10 +109,9 @@ static tri_status open_listener(const struct given *g, struct siblings *s) {
     return base_fail(TRI_FAILED, "cannot wait for the processes of %s: %s", g->by, strerror(errno));
 }
 
-/* Takes who has come, with his cores; no cores: at the end, as he has not come in time. */
+/* Takes those that have come, with their cores; cores null: they have come too late for that. */
 static void take(struct siblings *s, cpu_set_t *cores) {
     struct greeting hello;
-    const uint64_t command = own_command();
     int fd;
     while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         const struct timeval soon = {1, 0};
@@ -131,7 +122,7 @@ static void take(struct siblings *s, cpu_set_t *cores) {
             continue;
         }
         if (cores) CPU_OR(cores, cores, &hello.cores);
-        s->differs |= hello.command != command;
+        s->differs |= hello.command != s->command;
         s->fd[s->n++] = fd;
     }
 }
@@ -139,7 +130,7 @@ static void take(struct siblings *s, cpu_set_t *cores) {
 tri_status siblings_gather(const struct given *g, struct siblings *s) {
     cpu_set_t cores;
     const int64_t end = base_now() + GATHER;
-    *s = (struct siblings){.listener = -1};
+    *s = (struct siblings){.listener = -1, .command = own_command()};
     if (g->local_size < 2) return TRI_OK;
     tri_status status = open_listener(g, s);
     if (status) return status;

@@ -13,7 +13,8 @@ int siblings_wait(const struct given *g);
 /* In the first one. */
 struct siblings {
     int listener, n;
-    bool differs; /* the command line of one of them */
+    uint64_t command; /* of this process's words */
+    bool differs;     /* those of another one */
     int fd[1024];
 };
 /* Waits for the others, takes their cores, too, and says if some do not come. */

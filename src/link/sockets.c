@@ -239,10 +239,14 @@ tri_status sockets_work(struct sockets *s) {
     return TRI_OK;
 }
 
+void socket_put_port(char *to, size_t room, const char *host, int port) {
+    base_format(to, room, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+}
+
 tri_status socket_find_port(const char *host, int port, char address[LINK_ADDRESS],
                             struct addrinfo **found) {
     if (!host) host = "0.0.0.0";
-    snprintf(address, LINK_ADDRESS, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
+    socket_put_port(address, LINK_ADDRESS, host, port);
     return socket_find(address, false, found);
 }
 

@@ -76,6 +76,8 @@ tri_status socket_find_port(const char *host, int port, char address[LINK_ADDRES
                             struct addrinfo **found);
 struct sockaddr_storage;
 void socket_text(const struct sockaddr_storage *of, bool port, char to[LINK_ADDRESS]);
+/* "host:port", "[fe80::1]:port" */
+void socket_put_port(char *to, size_t room, const char *host, int port);
 /* The numeric address of either end, with the port or without; "?" if it has none any more. */
 void socket_name(int fd, bool peer, bool port, char to[LINK_ADDRESS]);
 

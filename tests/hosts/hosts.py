@@ -105,6 +105,34 @@ class Run:
         return text
 
 
+class Outside:
+    """A run that a launcher has started: `on` is the bed, `log` what is printed. It is seen by its
+    files, whatever the launcher does."""
+
+    def text(self):
+        return open(self.log.name).read()
+
+    def seen(self):
+        """What helps if it hangs."""
+        return "\n".join(command for _, command in self.on.processes())
+
+    def until(self, what, limit=LIMIT):
+        end = time.monotonic() + limit
+        while not what():
+            need(time.monotonic() < end, f"it hangs:\n{self.text()}\n{self.seen()}")
+            time.sleep(0.01)
+
+    def steps(self, least):
+        path = f"{self.on.path}/run/metrics.jsonl"
+        self.until(lambda: os.path.exists(path) and open(path).read().count('"step"') >= least)
+
+    def exit(self):
+        """What DIR/exit says."""
+        path = f"{self.on.path}/run/exit"
+        self.until(lambda: os.path.exists(path))
+        return int(open(path).read())
+
+
 def names(n, workers=1):
     return ",".join(f"h{i}:{workers}" for i in range(n))
 

@@ -12,7 +12,7 @@ import time
 
 import bed
 import hosts
-from hosts import LIMIT, MLP, PROGRAM, SMALL, Skipped, Wrong, done, need
+from hosts import LIMIT, MLP, PROGRAM, SMALL, Outside, Skipped, Wrong, done, need
 
 FOREVER = ["mlp:hidden=64", "--steps", "10000000", "--lanes", "8"]
 LONG = ["mlp:hidden=64", "--steps", "400", "--lanes", "8"]
@@ -103,7 +103,7 @@ def case_kubeflow():
         need(re.search("host host2 has joined in step", run.text()), run.text())
 
 
-class Mpi:
+class Mpi(Outside):
     """Open MPI's mpirun, on host `at`: starts `trireme train` on hosts. patience: seconds from a
     signal until it kills what it has started."""
 
@@ -121,25 +121,6 @@ class Mpi:
                  *interfaces, "--host", where, "-n", slots, PROGRAM, "train", *words, *SMALL,
                  *more],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
-
-    def text(self):
-        return open(self.log.name).read()
-
-    def until(self, what, limit=LIMIT):
-        end = time.monotonic() + limit
-        while not what():
-            need(time.monotonic() < end, f"it hangs:\n{self.text()}")
-            time.sleep(0.01)
-
-    def steps(self, least):
-        path = f"{self.on.path}/run/metrics.jsonl"
-        self.until(lambda: os.path.exists(path) and open(path).read().count('"step"') >= least)
-
-    def exit(self):
-        """What DIR/exit says, whatever mpirun does."""
-        path = f"{self.on.path}/run/exit"
-        self.until(lambda: os.path.exists(path))
-        return int(open(path).read())
 
     def same(self):
         need(self.exit() == 0, f"DIR/exit is not 0:\n{self.text()}")

@@ -9,11 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import hosts
 import slurm
-from hosts import LIMIT, MLP, PROGRAM, SMALL, Skipped, done, need
+from hosts import LIMIT, MLP, PROGRAM, SMALL, Outside, Skipped, done, need
 from slurm import Slurm
 
 REGRESSION = os.path.abspath(sys.argv.pop(2))
@@ -23,7 +22,7 @@ SURVIVES = ["-K0", "--no-kill"]
 TRAIN = [PROGRAM, "train"]
 
 
-class Job:
+class Job(Outside):
     """A command of a user's, such as srun."""
 
     def __init__(self, on, argv, more={}):
@@ -32,28 +31,11 @@ class Job:
         self.process = on.popen(on.user, argv, stdin=subprocess.DEVNULL, stdout=self.log,
                                 stderr=self.log, **more)
 
-    def text(self):
-        return open(self.log.name).read()
-
-    def until(self, what, limit=LIMIT):
-        end = time.monotonic() + limit
-        while not what():
-            need(time.monotonic() < end, f"it hangs:\n{self.text()}\n" + self.on.slurm("squeue") +
-                 "\n".join(command for _, command in self.on.processes()))
-            time.sleep(0.01)
+    def seen(self):
+        return self.on.slurm("squeue") + super().seen()
 
     def has(self, what, limit=LIMIT):
         self.until(lambda: re.search(what, self.text()), limit)
-
-    def steps(self, least):
-        path = f"{self.on.path}/run/metrics.jsonl"
-        self.until(lambda: os.path.exists(path) and open(path).read().count('"step"') >= least)
-
-    def exit(self):
-        """What DIR/exit says, whatever the launcher does."""
-        path = f"{self.on.path}/run/exit"
-        self.until(lambda: os.path.exists(path))
-        return int(open(path).read())
 
     def wait(self, code=None):
         """Returns the exit code of the command."""
