@@ -68,8 +68,8 @@ class Pages:
         train(*LEARNS.split(), "--lr", "1e-9", out="runs/stands")
         train(*"lenet5 -n 2 --lanes 8 --steps 40 --save-every 1 --ckpt ck".split(),
               out="runs/saves")
-        train(*"lenet5 -n 2 --stages 2 --lanes 4 --steps 60 --profile steps=40..42".split(),
-              out="runs/stages")
+        train(*"lenet5 -n 2 --stages 2 --lanes 4 --batch 256 --steps 60 --profile steps=40..42"
+              .split(), out="runs/stages")
         train_killed("runs/killed")
         for n in range(TRIES):
             self.slow = f"runs/slow{n}"

@@ -55,7 +55,8 @@ function details(data, slice) {
     if (slice.lane >= 0) rows.push(["lane", slice.lane]);
     if (slice.whom >= 0) rows.push(["waits for", name(data.threads[slice.whom])]);
     for (const [, , thread, begin, end] of slice.waited)
-        rows.push([`${name(data.threads[thread])} waited`, duration((end - begin) / 1e9)]);
+        rows.push([said("spans", `${name(data.threads[thread])} waited`),
+            duration((end - begin) / 1e9)]);
     if (item) {
         rows.push(["of", item.in], ["gives", item.out],
             ["phase", item.phase + (item.backward ? ", backward" : "")]);
