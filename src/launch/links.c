@@ -22,9 +22,9 @@ tri_status links_write(const char *path, const struct link_speed *link, size_t n
     strftime(day, sizeof day, "%F %T UTC", gmtime_r(&now, &date));
     text_add(&t, "# trireme bench links, %s: seconds of a round trip, bytes per second,\n"
              "# seconds of processor time per GB\n", day);
-    for (const struct link_speed *l = link; l < link + n; l++)
-        text_add(&t, "link %s %s %.6g %.6g %.6g\n", l->from, l->to, l->latency, l->bandwidth,
-                 l->cpu);
+    for (size_t i = 0; i < n; i++)
+        text_add(&t, "link %s %s %.6g %.6g %.6g\n", link[i].from, link[i].to, link[i].latency,
+                 link[i].bandwidth, link[i].cpu);
     base_format(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
     return text_write(&t, folder, slash ? slash + 1 : path, TRI_OK);
 }
