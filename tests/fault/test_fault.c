@@ -293,6 +293,7 @@ static void each_call_fails(void **state) {
     long failed = 0;
     for (long k = 1; k <= calls; k++) {
         if (!wrap_is_first(k) && !all) continue;
+        if (getenv("FEW") && calls > 100 && k % 3) continue;
         ok = run_silently(s, k, &ignored, &result);
         struct wrap_held left = wrap_held();
         const char *name = wrap_failed() ? wrap_failed() : "nothing";

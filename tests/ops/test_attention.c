@@ -273,8 +273,9 @@ static int64_t peak_bytes(void) {
 /* Scores of 16384 x 16384 would take 1 GB. Planned and touched memory are linear in s. */
 static void memory_grows_linearly(void **state) {
     (void)state;
-    int64_t planned[3], s[] = {512, 4096, 16384};
-    for (int i = 0; i < 3; i++) {
+    int64_t planned[3] = {0}, s[] = {512, 4096, 16384};
+    const bool few = getenv("FEW");
+    for (int i = 0; i < (few ? 2 : 3); i++) {
         tri_run *run = long_run(s[i], true);
         int64_t before = peak_bytes();
         step(run);
@@ -285,7 +286,7 @@ static void memory_grows_linearly(void **state) {
     /* Two tiles of 64 x 528 floats do not grow; everything else is rows of 64 bytes. */
     assert_true(planned[0] < 2 * 64 * 528 * 4 + 512 * 64 * 16);
     assert_true(planned[1] - planned[0] < (4096 - 512) * 64 * 16);
-    assert_true(planned[2] - planned[1] < (16384 - 4096) * 64 * 16);
+    if (!few) assert_true(planned[2] - planned[1] < (16384 - 4096) * 64 * 16);
 }
 
 /* ---- refusals of the builder ---- */
