@@ -136,27 +136,41 @@ static void pass(int64_t ns) {
 
 #define STEPS 20000
 
-/* Short steps are timed now and then, and yet all time has a name. */
-static void short_steps_are_left_out(void **state) {
-    struct own_time o = {0};
-    int64_t time[SPENTS], timed = 0, began = base_now();
-    (void)state;
-    own_time_open(&o, NULL);
-    assert_int_equal(o.threads, 1);
+static int64_t processor_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Short steps are timed now and then. Returns whether the thread had a processor all the time. */
+static bool short_steps(struct own_time *o) {
+    int64_t time[SPENTS], timed = 0, began = base_now(), used = processor_time();
+    own_time_open(o, NULL);
+    assert_int_equal(o->threads, 1);
     for (int i = 0; i < STEPS; i++) {
-        own_time_step(&o);
-        timed += o.on;
-        if (o.on) spend(SPENT_COMPUTE);
+        own_time_step(o);
+        timed += o->on;
+        if (o->on) spend(SPENT_COMPUTE);
         pass(2000);
-        if (o.on) spend(SPENT_CALLBACK);
+        if (o->on) spend(SPENT_CALLBACK);
     }
-    own_time_apart(&o);
-    assert_true(o.on);
-    adds_up(o.spending);
-    int64_t all = spending_read(o.spending, base_now(), time), passed = base_now() - began;
+    own_time_apart(o);
+    assert_true(o->on);
+    adds_up(o->spending);
+    int64_t all = spending_read(o->spending, base_now(), time), passed = base_now() - began;
+    used = processor_time() - used;
     assert_in_range(timed, 2, STEPS / 4);
+    if (used < passed - passed / 20) return false;
     assert_in_range(all, passed - passed / 20, passed);
     assert_true(time[SPENT_COMPUTE] > all / 2);
+    return true;
+}
+
+/* ... and yet all time has a name, unless other processes take the processor meanwhile. */
+static void short_steps_are_left_out(void **state) {
+    struct own_time o = {0};
+    (void)state;
+    for (int tries = 0; !short_steps(&o) && tries < 200; tries++) own_time_close(&o, NULL);
     spend(SPENT_SAVE);
     pass(1000000);
     spend(SPENT_CALLBACK);
