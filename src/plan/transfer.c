@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/paths.h"
+
 /* The lanes below a node are neighbours: the first and the last. */
 static void lanes_below(const struct lane_tree *tree, int node, int *first, int *last) {
     for (*first = node; tree->node[*first].left >= 0;) *first = tree->node[*first].left;
@@ -45,17 +47,6 @@ int transfers_operands(const struct lane_tree *tree, int hosts, const int *begin
     return find_operands(tree, &share, tree->n_nodes - 1, false, 0, operand, is);
 }
 
-static int level(const struct lane_tree *tree, int node) {
-    int n = 0;
-    while ((node = tree->node[node].parent) >= 0) n++;
-    return n;
-}
-
-static enum transfer_format format_of(const struct lane_tree *tree,
-                                      const struct transfer_share *share, int node) {
-    return share->format ? share->format[level(tree, node)] : TRANSFER_F32;
-}
-
 static bool is_alive(const struct transfer_share *share, int host) {
     return !share->alive || share->alive[host];
 }
@@ -63,7 +54,21 @@ static bool is_alive(const struct transfer_share *share, int host) {
 static bool has(const struct transfer_share *share, const struct transfers *t, int host, int bucket,
                 int k) {
     const size_t i = (size_t)host * (size_t)share->buckets + (size_t)bucket;
-    return share->alive && share->has && share->has[i * (size_t)t->n_operands + (size_t)k];
+    return share->alive && share->has && share->has[i * ((size_t)t->n_operands + 1) + (size_t)k];
+}
+
+/* Whether the root is a sum that slots have, of operands. */
+static bool has_root_above(const struct lane_tree *tree, const struct transfers *t) {
+    return tree->n_tops == 1 && t->n_operands > 1;
+}
+
+/* The first host that has a bucket's root; -1: none has. */
+static int root_sender(const struct lane_tree *tree, const struct transfer_share *share,
+                       const struct transfers *t, int bucket) {
+    if (!share->has || !has_root_above(tree, t)) return -1;
+    for (int host = 0; host < share->hosts; host++)
+        if (is_alive(share, host) && has(share, t, host, bucket, t->n_operands)) return host;
+    return -1;
 }
 
 /* The host that sends operand k of a bucket; -1: nobody has it, or will by the step's deal. */
@@ -96,7 +101,8 @@ static void deal_again(const struct lane_tree *tree, const struct transfer_share
     for (int pass = 0; pass < 2; pass++)
         for (int k = 0; k < t->n_operands; k++) {
             bool lacks = false;
-            for (int b = 0; b < share->buckets; b++) lacks |= sender(tree, share, t, b, k) < 0;
+            for (int b = 0; b < share->buckets; b++)
+                lacks |= sender(tree, share, t, b, k) < 0 && root_sender(tree, share, t, b) < 0;
             if (!lacks) continue;
             lanes_below(tree, t->operand[k], &first, &last);
             const int lanes = last - first + 1;
@@ -109,58 +115,126 @@ static void deal_again(const struct lane_tree *tree, const struct transfer_share
         }
 }
 
-/* A host computes its lanes from left to right, and of each the buckets in their order. So it has
- * the last node of a bucket when its last lane's part is done. Each host begins with another
- * receiver, so that not all send to the same one. */
-static void add_of(const struct lane_tree *tree, const struct transfer_share *share, int from,
-                   struct transfers *t) {
-    const int hosts = share->hosts;
+/* ---- who sends what ---- */
+
+/* The host that will have operand k first. */
+static int maker(const struct lane_tree *tree, const struct transfer_share *share,
+                 const struct transfers *t, int bucket, int k) {
+    const int is = sender(tree, share, t, bucket, k);
+    int first, last;
+    lanes_below(tree, t->operand[k], &first, &last);
+    return is < 0 ? t->again[first] : is;
+}
+
+/* To all that lack item k of `has`. Each host begins with another receiver, so that not all send to
+ * the same one. */
+static void add_to_all(const struct transfer_share *share, int from, int bucket, int node, int k,
+                       int again, struct transfers *t) {
+    for (int i = 1; i < share->hosts; i++) {
+        const int to = (from + i) % share->hosts;
+        if (is_alive(share, to) && !has(share, t, to, bucket, k) && to != again)
+            t->all[t->n++] = (struct transfer){.from = from, .to = to, .bucket = bucket,
+                                               .node = node};
+    }
+}
+
+/* By exchange. A host computes its lanes from left to right, and of each the buckets in their
+ * order. So it has the last node of a bucket when its last lane's part is done. */
+static void add_exchanged(const struct lane_tree *tree, const struct transfer_share *share,
+                          int from, struct transfers *t) {
+    for (int b = 0; b < share->buckets; b++)
+        if (root_sender(tree, share, t, b) == from)
+            add_to_all(share, from, b, tree->n_nodes - 1, t->n_operands, -1, t);
     for (int k = 0; k < t->n_operands; k++)
         for (int b = 0; b < share->buckets; b++) {
-            const int node = t->operand[k], is = sender(tree, share, t, b, k);
+            const int node = t->operand[k];
             int first, last;
             lanes_below(tree, node, &first, &last);
-            if ((is < 0 ? t->again[first] : is) != from) continue;
-            for (int i = 1; i < hosts; i++) {
-                const int to = (from + i) % hosts;
-                if (!is_alive(share, to) || has(share, t, to, b, k) || to == t->again[first])
-                    continue;
-                t->all[t->n++] = (struct transfer){.from = from, .to = to, .bucket = b,
-                                                   .node = node,
-                                                   .format = format_of(tree, share, node)};
-            }
+            if (t->path[b] == PATH_EXCHANGE && root_sender(tree, share, t, b) < 0 &&
+                maker(tree, share, t, b, k) == from)
+                add_to_all(share, from, b, node, k, t->again[first], t);
         }
+}
+
+static void add_routed(const struct route *route, int from, struct transfers *t) {
+    for (int b = 0; b < t->buckets; b++) {
+        const struct route *r = &route[t->path[b]];
+        for (int i = 0; i < r->n; i++) {
+            if (r->all[i].from != from) continue;
+            t->all[t->n] = r->all[i];
+            t->all[t->n++].bucket = b;
+        }
+    }
+}
+
+/* The routes of the paths that are taken, and how many transfers there will be at most. */
+static tri_status make_routes(const struct lane_tree *tree, const struct transfer_share *share,
+                              const struct transfers *t, struct route *route, size_t *n) {
+    int *host = malloc((size_t)(share->hosts + t->n_operands) * sizeof *host), hosts = 0;
+    tri_status status = host ? TRI_OK : base_no_memory("a schedule of transfers");
+    for (int h = 0; h < share->hosts && !status; h++)
+        if (is_alive(share, h)) host[hosts++] = h;
+    for (int k = 0; k < t->n_operands && !status; k++)
+        host[share->hosts + k] = maker(tree, share, t, 0, k);
+    *n = 0;
+    for (int b = 0; b < t->buckets && !status; b++) {
+        const enum path asked = share->path ? share->path[b] : PATH_EXCHANGE;
+        CHECK(asked == PATH_EXCHANGE || (!share->has && path_allows(asked, hosts)));
+        t->path[b] = has_root_above(tree, t) ? asked : PATH_EXCHANGE;
+        struct route *r = &route[t->path[b]];
+        if (t->path[b] != PATH_EXCHANGE && !r->all)
+            status = route_make(tree, t, host + share->hosts, t->path[b], host, hosts, r);
+        t->chunks[b] = r->all ? r->chunks : 1;
+        *n += r->all ? (size_t)r->n : (size_t)t->n_operands * (size_t)(share->hosts - 1);
+    }
+    free(host);
+    return status;
+}
+
+static tri_status make_transfers(const struct lane_tree *tree, const struct transfer_share *share,
+                                 struct transfers *t) {
+    struct route route[PATHS] = {0};
+    size_t n;
+    tri_status status = make_routes(tree, share, t, route, &n);
+    t->all = status ? NULL : calloc(n + 1, sizeof *t->all);
+    if (!status && !t->all) status = base_no_memory("a schedule of transfers");
+    for (int h = 0; h < share->hosts && !status; h++) {
+        t->first[h] = t->n;
+        add_exchanged(tree, share, h, t);
+        add_routed(route, h, t);
+    }
+    t->first[share->hosts] = t->n;
+    for (int p = 0; p < PATHS; p++) route_free(&route[p]);
+    return status;
 }
 
 tri_status transfers_make(const struct lane_tree *tree, const struct transfer_share *share,
                           struct transfers *t) {
-    const size_t nodes = (size_t)tree->n_nodes, hosts = (size_t)share->hosts;
+    const size_t hosts = (size_t)share->hosts, buckets = (size_t)share->buckets;
     CHECK(!share->begin[0] && share->begin[hosts] == tree->lanes);
     *t = (struct transfers){.hosts = share->hosts, .buckets = share->buckets};
-    t->operand = calloc(nodes, sizeof *t->operand);
+    t->operand = calloc((size_t)tree->n_nodes, sizeof *t->operand);
+    t->path = calloc(buckets + 1, sizeof *t->path);
+    t->chunks = calloc(buckets + 1, sizeof *t->chunks);
     t->first = calloc(hosts + 1, sizeof *t->first);
     t->again = malloc((size_t)tree->lanes * sizeof *t->again);
-    if (t->operand && t->first && t->again) {
+    tri_status status = TRI_OK;
+    if (!t->operand || !t->path || !t->chunks || !t->first || !t->again)
+        status = base_no_memory("a schedule of transfers");
+    for (int i = 0; i < tree->lanes && !status; i++) t->again[i] = -1;
+    if (!status) {
         t->n_operands = transfers_operands(tree, share->hosts, share->begin, t->operand, NULL);
-        size_t n = (size_t)t->n_operands * (size_t)share->buckets * (hosts - 1);
-        t->all = calloc(n + 1, sizeof *t->all);
+        if (share->alive) deal_again(tree, share, t);
+        status = make_transfers(tree, share, t);
     }
-    if (!t->all) {
-        transfers_free(t);
-        return base_no_memory("a schedule of transfers");
-    }
-    for (int i = 0; i < tree->lanes; i++) t->again[i] = -1;
-    if (share->alive) deal_again(tree, share, t);
-    for (int h = 0; h < share->hosts; h++) {
-        t->first[h] = t->n;
-        add_of(tree, share, h, t);
-    }
-    t->first[share->hosts] = t->n;
-    return TRI_OK;
+    if (status) transfers_free(t);
+    return status;
 }
 
 void transfers_free(struct transfers *t) {
     free(t->operand);
+    free(t->path);
+    free(t->chunks);
     free(t->all);
     free(t->first);
     free(t->again);

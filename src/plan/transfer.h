@@ -1,39 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What moves between hosts in a step, as data. Each host computes an interval of the lanes. An
  * *operand* is a node of the lanes' tree that one host can compute from its own lanes, while its
- * parent needs lanes of two hosts, or is left to the step's program; so operands are few, and all
- * hosts compute the sums above them alike, in the tree's order. Every operand of every bucket goes
- * to every other host.
+ * parent needs lanes of two hosts, or is left to the step's program; so operands are few. By which
+ * *path* the sums above them are made is chosen for each bucket:
  *
- * Whoever executes a schedule sends a transfer when the sender has the node. A host may send on
- * what it has received. Any schedule is right that gives each host each operand once
- * (tests/unit/transfers.h).
+ *  exchange   every operand goes to every other host, and all compute the sums above alike
+ *  ring       a bucket is cut into as many chunks as there are hosts. What is known of chunk c goes
+ *             around from host c + 1 to host c; each host adds what are siblings and sends the rest
+ *             on, side by side. Then the root of the chunk goes around
+ *  butterfly  of a power of two hosts: in each round pairs halve what they still have, and each
+ *             sends the other its operands of the other half; then the roots go back the same way
+ *  root       every operand goes to the first host, and the root from there to all
  *
- * When a host has gone in the middle of a step, the rest is scheduled anew, from what the others
- * have. An operand's owner sends it, if it is alive; else the first that has it; else all lanes
+ * Whoever executes a schedule sends a transfer when the sender has the node's chunk. It has what it
+ * has made of its own lanes, what has arrived, and, but in an exchange, the sum of any two siblings
+ * that it has in a chunk and that are above the operands. All paths but the exchange need a tree
+ * whose one top is the root. A schedule is right if in the end each host has each operand, or the
+ * root, of each bucket (tests/unit/transfers.h). Beside the root, and its own operands, no host
+ * sends a chunk of a node that it adds to another, or gets one twice.
+ *
+ * When a host has gone in the middle of a step, the rest is scheduled anew, by exchange, from what
+ * the others have. If any has a bucket's root, the first of these sends it to those that lack it.
+ * Else an operand's owner sends it, if it is alive; else the first that has it; else all lanes
  * below it are computed again, by one host. The operands stay those of the step as it was dealt. */
 #ifndef PLAN_TRANSFER_H
 #define PLAN_TRANSFER_H
 
 #include "plan/lane_tree.h"
 
-/* How the numbers of a node travel; chosen for each level of the tree, counted from the root. */
-enum transfer_format {
-    TRANSFER_F32, /* the bytes of the slot */
-    TRANSFER_FORMATS
-};
+enum path { PATH_EXCHANGE, PATH_RING, PATH_BUTTERFLY, PATH_ROOT, PATHS };
+/* What option --path takes: "auto", then the paths; null. */
+extern const char *const path_words[PATHS + 2];
+static inline const char *path_name(enum path path) { return path_words[1 + path]; }
+/* Whether so many hosts can take this path. */
+bool path_allows(enum path path, int hosts);
 
 struct transfer {
     int from, to; /* hosts */
     int bucket, node;
-    enum transfer_format format;
+    int chunk;    /* of the node; 0 if the bucket has one */
 };
 
 struct transfers {
     int hosts, buckets;
     int n_operands, *operand; /* nodes, from left to right */
+    enum path *path; /* by bucket */
+    int *chunks;     /* by bucket: into how many its nodes are cut; 1: they move whole */
     int n;
-    struct transfer *all;     /* by sender; of each, in the order in which it has the nodes */
+    struct transfer *all; /* by sender; of each, in about the order in which it has the nodes */
     int *first;               /* by host: the index of its first; first[hosts] is n */
     int *again; /* by lane: the host that computes it again; -1: none does */
 };
@@ -43,10 +57,12 @@ struct transfer_share {
     int hosts;
     const int *begin; /* hosts + 1 numbers that ascend from 0 to the number of lanes */
     int buckets;      /* in the order in which a lane completes them */
-    const enum transfer_format *format; /* by level; null: TRANSFER_F32 */
+    const enum path *path; /* by bucket: PATH_EXCHANGE if `has` is given, or the hosts that are
+                            * alive do not allow another; null: all exchange */
     const bool *alive;  /* by host; null: all are, and what follows is not read */
     const int *weight;  /* by host: shares of what is computed again; one that is alive has some */
-    const uint8_t *has; /* by host, bucket and operand: it has the node; null: nobody has any */
+    const uint8_t *has; /* by host, bucket and operand, and after these the root: it has the node;
+                         * null: nobody has any */
     const int *again;   /* nullable: of the phase before. The same host takes the same lanes. */
 };
 

@@ -68,7 +68,6 @@ static void move(const struct lane_tree *tree, const struct transfers *t,
         const struct transfer *x = &t->all[at[h]++];
         struct numbers *to = n[x->to][x->bucket];
         assert_int_equal(x->from, h);
-        assert_int_equal(x->format, TRANSFER_F32);
         assert_true(n[h][x->bucket][x->node].has);
         assert_false(to[x->node].has);
         to[x->node] = n[h][x->bucket][x->node];
@@ -131,13 +130,16 @@ static void check_finds_mistakes(void **state) {
     const struct transfer relay[] = {{0, 1, 0, 0, 0}, {1, 2, 0, 0, 0}, {1, 0, 0, 1, 0},
                                      {1, 2, 0, 1, 0}, {2, 0, 0, 2, 0}, {2, 1, 0, 2, 0}};
     struct transfer all[6];
-    int first[] = {0, 1, 4, 6};
+    int first[] = {0, 1, 4, 6}, chunks[] = {1};
+    enum path path[] = {PATH_EXCHANGE};
     struct lane_tree tree;
-    struct transfers t = {.hosts = 3, .buckets = 1, .n = 6, .all = all, .first = first};
+    struct transfers t = {.hosts = 3, .buckets = 1, .n = 6, .path = path,
+                          .chunks = chunks, .all = all, .first = first};
     assert_int_equal(lane_tree_make(3, 0, &tree), TRI_OK);
     memcpy(all, relay, sizeof all);
     assert_int_equal(transfers_check(&tree, &share, &t), TRI_OK);
-    all[0].node = 1; /* which only host 1 has */
+    all[0].node = 1; /* which host 1 has, and sends no more */
+    all[2].node = 0;
     assert_int_equal(transfers_check(&tree, &share, &t), TRI_FAILED);
     assert_message("waits forever for node");
     memcpy(all, relay, sizeof all);
@@ -166,7 +168,7 @@ struct rest {
 };
 
 static uint8_t *bit(const struct rest *r, int host, int bucket, int k) {
-    return &r->has[(host * r->share.buckets + bucket) * r->dealt.n_operands + k];
+    return &r->has[(host * r->share.buckets + bucket) * (r->dealt.n_operands + 1) + k];
 }
 
 static int host_of_lane(const struct rest *r, int lane) {
@@ -175,19 +177,31 @@ static int host_of_lane(const struct rest *r, int lane) {
     return h;
 }
 
-/* Whoever sends an operand is its owner, or the first that has it, or computes it again. */
+/* The first host that has an item of `has`; -1: none has. */
+static int first_with(const struct rest *r, int bucket, int k) {
+    for (int h = 0; h < r->share.hosts; h++)
+        if (r->alive[h] && *bit(r, h, bucket, k)) return h;
+    return -1;
+}
+
+/* The root comes from the first that has it, and then no operand moves. Else whoever sends an
+ * operand is its owner, or the first that has it, or computes it again. */
 static void check_rule(const struct rest *r) {
     const struct transfers *t = &r->left;
     for (int i = 0; i < t->n; i++) {
         const struct transfer *x = &t->all[i];
         int k = 0, first = x->node, from;
-        while (t->operand[k] != x->node) k++;
+        while (k < t->n_operands && t->operand[k] != x->node) k++;
         while (r->tree.node[first].left >= 0) first = r->tree.node[first].left;
         from = host_of_lane(r, first);
-        if (!r->alive[from])
-            for (from = 0; from < r->share.hosts; from++)
-                if (r->alive[from] && *bit(r, from, x->bucket, k)) break;
-        if (from == r->share.hosts) from = t->again[first];
+        const int with_root = first_with(r, x->bucket, t->n_operands);
+        if (with_root >= 0) {
+            assert_int_equal(x->node, r->tree.n_nodes - 1);
+            from = with_root;
+        } else if (!r->alive[from]) {
+            from = first_with(r, x->bucket, k);
+            if (from < 0) from = t->again[first];
+        }
         assert_int_equal(x->from, from);
         assert_false(*bit(r, x->to, x->bucket, k));
         assert_true(x->to != x->from && r->alive[x->to]);
@@ -207,22 +221,25 @@ static void one_rest(int hosts, int lanes, int buckets, unsigned alive) {
     qsort(r.begin + 1, (size_t)hosts - 1, sizeof *r.begin, compare);
     const struct transfer_share dealt = {.hosts = hosts, .begin = r.begin, .buckets = buckets};
     assert_int_equal(transfers_make(&r.tree, &dealt, &r.dealt), TRI_OK);
-    r.share.has = r.has = calloc((size_t)(hosts * buckets * r.dealt.n_operands) + 1, 1);
+    r.share.has = r.has = calloc((size_t)(hosts * buckets * (r.dealt.n_operands + 1)), 1);
     const int out_of = 1 + draw(4);
+    const bool has_root = r.tree.n_tops == 1 && r.dealt.n_operands > 1 && draw(2);
     bool some = false;
     for (int h = 0; h < hosts; h++) {
         r.alive[h] = alive >> h & 1;
         some |= (r.weight[h] = draw(3)) && r.alive[h];
         for (int b = 0; b < buckets && r.alive[h]; b++)
-            for (int k = 0; k < r.dealt.n_operands; k++) *bit(&r, h, b, k) = !draw(out_of);
+            for (int k = 0; k <= r.dealt.n_operands; k++)
+                *bit(&r, h, b, k) = !draw(out_of) && (k < r.dealt.n_operands || has_root);
     }
     for (int h = 0; h < hosts; h++) r.weight[h] += !some;
     assert_int_equal(transfers_make(&r.tree, &r.share, &r.left), TRI_OK);
     if (transfers_check(&r.tree, &r.share, &r.left)) fail_msg("%s", tri_message());
     check_rule(&r);
-    /* A schedule that lacks any of its transfers is refused. */
+    /* A schedule that lacks any of its transfers is refused; but who has all operands, needs no
+     * root. */
     const int lost = r.left.n ? draw(r.left.n) : -1;
-    if (lost >= 0) {
+    if (lost >= 0 && (!has_root || r.left.all[lost].node != r.tree.n_nodes - 1)) {
         const int from = r.left.all[lost].from;
         memmove(r.left.all + lost, r.left.all + lost + 1,
                 sizeof *r.left.all * (size_t)(r.left.n - lost - 1));
@@ -251,7 +268,7 @@ static void lanes_are_dealt_again(void **state) {
     (void)state;
     const int begin[] = {0, 4, 8, 12}, weight[] = {1, 5, 1}, want[] = {0, 0, 2, 2};
     const bool alive[] = {true, false, true};
-    const uint8_t has[3 * 8] = {0};
+    const uint8_t has[3 * 9] = {0};
     struct transfer_share share = {.hosts = 3, .begin = begin, .buckets = 1, .alive = alive,
                                    .weight = weight, .has = has};
     struct lane_tree tree;
@@ -270,6 +287,31 @@ static void lanes_are_dealt_again(void **state) {
     transfers_free(&before);
 }
 
+/* What nobody has of a bucket whose root somebody has is not computed again. */
+static void a_root_needs_no_lanes(void **state) {
+    (void)state;
+    const int begin[] = {0, 4, 8, 12}, weight[] = {1, 5, 1};
+    const bool alive[] = {true, false, true};
+    uint8_t has[3 * 4] = {[11] = 1}; /* three operands; host 2 has the root */
+    const struct transfer_share share = {.hosts = 3, .begin = begin, .buckets = 1, .alive = alive,
+                                         .weight = weight, .has = has};
+    struct lane_tree tree;
+    struct transfers t;
+    struct text text = {0};
+    assert_int_equal(lane_tree_make(12, 0, &tree), TRI_OK);
+    for (int k = 0; k < 2; k++) {
+        has[11] = !k;
+        assert_int_equal(transfers_make(&tree, &share, &t), TRI_OK);
+        assert_int_equal(t.n_operands, 3);
+        assert_int_equal(t.again[4], k ? 2 : -1);
+        if (!k) transfers_print(&t, &text);
+        transfers_free(&t);
+    }
+    assert_string_equal(text.data, "2 > 0  bucket 0  node 22\n");
+    text_free(&text);
+    lane_tree_free(&tree);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_host_has_the_sums_of_one),
@@ -277,6 +319,7 @@ int main(void) {
         cmocka_unit_test(check_finds_mistakes),
         cmocka_unit_test(the_rest_of_a_step),
         cmocka_unit_test(lanes_are_dealt_again),
+        cmocka_unit_test(a_root_needs_no_lanes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a path is predicted to take, and which is chosen. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+#include <math.h>
+
+#include "plan/path_choice.h"
+
+#define MB 1e6
+#define MOST 8 /* hosts */
+
+static const struct path_link ethernet = {200e-6, 125 * MB, 0.5}, far = {40e-3, 125 * MB, 0.5},
+                              slow_cores = {20e-6, 12500 * MB, 2};
+
+/* Equal shares of `each` lanes. */
+static enum path choose(int hosts, int each, const struct path_link *link, double bytes,
+                        double seconds[PATHS]) {
+    int begin[MOST + 1];
+    struct lane_tree tree;
+    enum path path = PATHS;
+    for (int h = 0; h <= hosts; h++) begin[h] = h * each;
+    const struct transfer_share share = {.hosts = hosts, .begin = begin};
+    assert_int_equal(lane_tree_make(hosts * each, 0, &tree), TRI_OK);
+    assert_int_equal(path_choose(&tree, &share, link, bytes, seconds, &path), TRI_OK);
+    lane_tree_free(&tree);
+    return path;
+}
+
+static void assert_near(double is, double want) { assert_true(fabs(is - want) < 1e-9); }
+
+/* A MB takes 8 ms on this link; a message 0.1 ms. */
+static void four_hosts(void **state) {
+    (void)state;
+    double s[PATHS];
+    assert_int_equal(choose(4, 4, &ethernet, 4 * MB, s), PATH_BUTTERFLY);
+    assert_near(s[PATH_EXCHANGE], 1 * 0.1e-3 + 3 * 32e-3);
+    /* rounds in which some host sends 3, 2, 1, 1, 1 and 1 chunks (test_explain_path.c) */
+    assert_near(s[PATH_RING], 6 * 0.1e-3 + 9 / 4. * 32e-3);
+    assert_near(s[PATH_BUTTERFLY], 4 * 0.1e-3 + 1.5 * 32e-3);
+    assert_near(s[PATH_ROOT], 2 * 0.1e-3 + 6 * 32e-3);
+}
+
+static void what_latency_decides(void **state) {
+    (void)state;
+    double s[PATHS];
+    assert_int_equal(choose(4, 4, &far, 0.1 * MB, s), PATH_EXCHANGE);
+    assert_int_equal(choose(4, 4, &far, 100 * MB, s), PATH_BUTTERFLY);
+    assert_int_equal(choose(8, 1, &ethernet, 1e3, s), PATH_EXCHANGE);
+    assert_int_equal(choose(8, 1, &ethernet, 4 * MB, s), PATH_BUTTERFLY);
+}
+
+/* Three hosts allow no butterfly. */
+static void what_hosts_allow(void **state) {
+    (void)state;
+    double s[PATHS];
+    assert_int_equal(choose(3, 2, &ethernet, 4 * MB, s), PATH_RING);
+    assert_true(s[PATH_BUTTERFLY] < 0 && s[PATH_RING] > 0 && s[PATH_ROOT] > s[PATH_EXCHANGE]);
+    /* an exchange has as many bytes as the others, and fewer rounds */
+    assert_int_equal(choose(2, 4, &ethernet, 4 * MB, s), PATH_EXCHANGE);
+    assert_near(s[PATH_BUTTERFLY] - s[PATH_EXCHANGE], 0.1e-3);
+    assert_int_equal(choose(1, 4, &ethernet, 4 * MB, s), PATH_EXCHANGE);
+    assert_true(s[PATH_EXCHANGE] == 0 && s[PATH_RING] < 0 && s[PATH_ROOT] < 0);
+}
+
+/* Where the link is faster than a core, the processor time of the busiest host counts: a host of an
+ * exchange sends and receives 3 buckets, and each costs it a second per GB. */
+static void what_cores_decide(void **state) {
+    (void)state;
+    double s[PATHS];
+    assert_int_equal(choose(4, 4, &slow_cores, 100 * MB, s), PATH_BUTTERFLY);
+    assert_near(s[PATH_EXCHANGE], 10e-6 + 6 * 0.1);
+    assert_near(s[PATH_ROOT], 20e-6 + 6 * 0.1);
+    assert_near(s[PATH_BUTTERFLY], 40e-6 + 3 * 0.1);
+}
+
+/* Without latency two hosts take as long by exchange, ring and butterfly. */
+static void ties_go_to_the_exchange(void **state) {
+    (void)state;
+    const struct path_link link = {0, 125 * MB, 0.5};
+    double s[PATHS];
+    assert_int_equal(choose(2, 2, &link, 4 * MB, s), PATH_EXCHANGE);
+    assert_true(s[PATH_EXCHANGE] == s[PATH_RING] && s[PATH_RING] == s[PATH_BUTTERFLY]);
+}
+
+/* A tree with several tops has no root that could move. */
+static void tops_leave_the_exchange(void **state) {
+    (void)state;
+    const int begin[] = {0, 2, 4, 6, 8};
+    const struct transfer_share share = {.hosts = 4, .begin = begin};
+    struct lane_tree tree;
+    double s[PATHS];
+    enum path path = PATHS;
+    assert_int_equal(lane_tree_make(8, 1, &tree), TRI_OK);
+    assert_int_equal(path_choose(&tree, &share, &ethernet, 4 * MB, s, &path), TRI_OK);
+    assert_int_equal(path, PATH_EXCHANGE);
+    assert_true(s[PATH_EXCHANGE] > 0);
+    for (int p = PATH_RING; p < PATHS; p++) assert_true(s[p] < 0);
+    lane_tree_free(&tree);
+}
+
+/* Hosts 1 and 3 have gone, and 0 and 2 compute their lanes. So each has two siblings, which it adds
+ * first but in an exchange. */
+static void hosts_that_have_gone(void **state) {
+    (void)state;
+    const int begin[] = {0, 4, 8, 12, 16}, weight[] = {1, 1, 1, 1};
+    const bool alive[] = {true, false, true, false};
+    const struct transfer_share share = {.hosts = 4, .begin = begin, .alive = alive,
+                                         .weight = weight};
+    struct lane_tree tree;
+    double s[PATHS];
+    enum path path = PATHS;
+    assert_int_equal(lane_tree_make(16, 0, &tree), TRI_OK);
+    assert_int_equal(path_choose(&tree, &share, &ethernet, 4 * MB, s, &path), TRI_OK);
+    assert_near(s[PATH_EXCHANGE], 0.1e-3 + 2 * 32e-3);
+    assert_near(s[PATH_RING], 0.2e-3 + 32e-3);
+    assert_near(s[PATH_ROOT], 0.2e-3 + 2 * 32e-3);
+    assert_int_equal(path, PATH_RING); /* as fast as a butterfly */
+    lane_tree_free(&tree);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(four_hosts),
+        cmocka_unit_test(what_latency_decides),
+        cmocka_unit_test(what_hosts_allow),
+        cmocka_unit_test(what_cores_decide),
+        cmocka_unit_test(ties_go_to_the_exchange),
+        cmocka_unit_test(tops_leave_the_exchange),
+        cmocka_unit_test(hosts_that_have_gone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
