@@ -825,6 +825,14 @@ typedef struct tri_options {
     const char *recompute;
     int64_t bucket; /* bytes: gradients are summed over the lanes in buckets of at least so many,
                        while the backward pass goes on; see tri_bucket. 0: 4 MiB */
+    /* In which format gradients of two or more dimensions travel between hosts: "f32" (the
+     * default); "pack", without loss; "bf16", "fp16", "int8" or "topk:0.01"; or other ones for
+     * parameters whose names match a pattern: "bf16,transformer.wte=f32". All but f32 and pack
+     * round the wire_nodes (0: 4) uppermost sums of the lanes' tree, and but topk those above, also
+     * on one host. So they belong to the grain: the result does not depend on the hosts, of which
+     * at most wire_nodes can share a step. */
+    const char *wire;
+    int64_t wire_nodes;
     /* Stages of a pipeline, balanced by the work of their operators; instead of those that
      * tri_stage asks for. 1: none. 0: those of the network. */
     int64_t stages;

@@ -59,6 +59,25 @@ tri_status lane_tree_make(int64_t lanes, int levels, struct lane_tree *t) {
     return TRI_OK;
 }
 
+int lane_tree_depth(const struct lane_tree *t, int node) {
+    int depth = 0;
+    while ((node = t->node[node].parent) >= 0) depth++;
+    return depth;
+}
+
+static int cut(const struct lane_tree *t, int node, int depth, int n, int *first) {
+    const struct lane_node *is = &t->node[node];
+    if (depth > 0 && is->left >= 0)
+        return cut(t, is->right, depth - 1, cut(t, is->left, depth - 1, n, first), first);
+    while (t->node[node].left >= 0) node = t->node[node].left;
+    if (first) first[n] = node;
+    return n + 1;
+}
+
+int lane_tree_cut(const struct lane_tree *t, int depth, int *first) {
+    return cut(t, t->n_nodes - 1, depth, 0, first);
+}
+
 void lane_tree_free(struct lane_tree *t) {
     free(t->node);
     free(t->top);

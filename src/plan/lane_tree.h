@@ -29,5 +29,10 @@ struct lane_tree {
 /* levels: how many levels of sums, counted from the root, are computed where they are used. */
 tri_status lane_tree_make(int64_t lanes, int levels, struct lane_tree *out);
 void lane_tree_free(struct lane_tree *t);
+/* How many sums there are above a node. */
+int lane_tree_depth(const struct lane_tree *t, int node);
+/* How many nodes are left if those with fewer than `depth` sums above them are taken apart, lanes
+ * excepted. first (nullable): of each, its first lane, from left to right. */
+int lane_tree_cut(const struct lane_tree *t, int depth, int *first);
 
 #endif

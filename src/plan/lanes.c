@@ -232,6 +232,28 @@ tri_status cut_make(tri_graph *whole, int64_t lanes, bool apart, struct cut *c) 
     return status;
 }
 
+static const tri_tensor *gradient_of(const struct cut *c, const tri_tensor *t, int64_t size,
+                                     bool *seen) {
+    if (seen[t->id] || tri_shape_count(&t->spec.shape) != size) return NULL;
+    seen[t->id] = true;
+    if (c->root[1][t->id]) return t;
+    const tri_tensor *found = NULL;
+    for (int i = 0; i < t->node->n_in && !found; i++)
+        found = gradient_of(c, t->node->in[i], size, seen);
+    return found;
+}
+
+tri_status cut_gradient(const struct cut *c, size_t i, const tri_tensor **gradient) {
+    const struct graph_update *u = &c->whole->update[i];
+    *gradient = NULL;
+    if (!node_is_param(u->target->node)) return TRI_OK;
+    bool *seen = calloc((size_t)c->whole->n_tensors + 1, sizeof *seen);
+    if (!seen) return base_no_memory("gradients");
+    *gradient = gradient_of(c, u->value, tri_shape_count(&u->target->spec.shape), seen);
+    free(seen);
+    return TRI_OK;
+}
+
 void cut_free(struct cut *c) {
     bool *flags[] = {c->late, c->data_only, c->live, c->early, c->root[0], c->root[1]};
     for (size_t i = 0; i < COUNT(flags); i++) free(flags[i]);
@@ -358,6 +380,16 @@ static void put_leaving(struct builder *b, const tri_tensor *t) {
     if (here) phase_put(b->g, t->id, input ? tri_reshape(here, here->spec.shape) : here);
 }
 
+int estimate_top(const tri_node *n) {
+    return node_is(n, "state") ? (int)tri_attr_int(n, "top") : -1;
+}
+
+/* An estimate becomes the sum of its node. */
+static tri_tensor *update_value(struct builder *b, const struct graph_update *u) {
+    const int top = estimate_top(u->target->node);
+    return top < 0 ? bring(b, u->value) : phase_given(b->g, u->value, u->value->id, top);
+}
+
 /* Named outputs and updates are in `step`. Outputs that are split are in `lane`: they are assembled
  * from the lanes' parts. */
 static void put_results(struct builder *b) {
@@ -373,7 +405,7 @@ static void put_results(struct builder *b) {
     for (size_t i = 0; i < w->n_updates; i++) {
         const struct graph_update *u = &w->update[i];
         graph_put_update(b->g, (struct graph_update){
-                                   bring(b, u->target), bring(b, u->value),
+                                   bring(b, u->target), update_value(b, u),
                                    u->condition ? bring(b, u->condition) : NULL});
     }
 }

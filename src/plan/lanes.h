@@ -48,6 +48,13 @@ void phase_put(tri_graph *g, int of, tri_tensor *t);
 /* The output of `from` that a node stands for; null: it is not given, or not by `from`. */
 const struct graph_output *phase_gives(const tri_graph *from, const tri_node *n);
 
+/* The lanes' result that update i of the whole graph is computed from, through tensors of the
+ * parameter's size; null: there is none, or its target is no parameter. */
+tri_status cut_gradient(const struct cut *c, size_t i, const tri_tensor **gradient);
+
+/* Of a state that is an estimate (plan/estimates.h): of which top of the tree; else -1. */
+int estimate_top(const tri_node *n);
+
 /* Whether the phase has nodes that compute. */
 bool cut_has(const struct cut *c, enum phase phase);
 

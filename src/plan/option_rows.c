@@ -286,6 +286,23 @@ const struct option_row options_rows[] = {
      option_size, FIELD(bucket), USE_TRAIN | USE_BENCH | USE_MEMORY | RESUME_IGNORES,
      .group = GROUP_PRECISION,
      .usual = "4M", .plan = PLAN_BUCKET, .most = INT64_MAX},
+    {"--wire", "FORMAT[,PATTERN=FORMAT]",
+     "format in which gradients of two or more dimensions travel between hosts (default: f32); all "
+     "but f32 and pack round sums, also on one host, so that no path or host changes the result:\n"
+     "f32: as they are\n"
+     "pack: without loss, some 15 % shorter; nothing is rounded\n"
+     "fp16: 16 bits, scaled per 256 numbers\n"
+     "bf16: 16 bits\n"
+     "int8: 8 bits, scaled per 256 numbers, rounded at random\n"
+     "topk:R: the share R of the numbers, those that have changed most; each of the W sums keeps "
+     "an estimate of the others, and every host sends its sums to every other (no --path)",
+     option_text, FIELD(wire), LEARNING | RESUME_WARNS, .group = GROUP_PRECISION, .usual = "f32",
+     .plan = PLAN_WIRE},
+    {"--wire-nodes", "W",
+     "round the W uppermost sums of the lanes' tree, a power of two, and those above: at most so "
+     "many hosts can share a step (default: 4)",
+     option_count, FIELD(wire_nodes), LEARNING | RESUME_WARNS, .group = GROUP_PRECISION,
+     .usual = "4", .plan = PLAN_WIRE_NODES, .most = 4096},
     {"--memory-limit", "SIZE",
      "refuse a run that needs more memory: 900M, 4G (default: what machine and cgroup allow)",
      option_size, FIELD(memory_limit), RUNNING | SHOWN | RESUME_IGNORES, .group = GROUP_PRECISION},

@@ -17,9 +17,10 @@ enum option_use {
     USE_COMPARE = 32,
     USE_DOCTOR = 4096,
     USE_LINKS = 8192, /* `bench links` */
+    USE_SUMS = 16384, /* `bench allreduce` */
     SHOWN = 2048, /* beside these: --help shows the option without a topic */
     USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY | USE_COMPARE |
-              USE_DOCTOR | USE_LINKS,
+              USE_DOCTOR | USE_LINKS | USE_SUMS,
 };
 
 /* What a run that resumes makes of an option whose value is another than before. Each row of

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "plan/estimates.h"
 #include "plan/expand.h"
 #include "plan/fold_norm.h"
 #include "plan/format.h"
@@ -20,6 +21,7 @@
 #include "plan/simplify.h"
 #include "plan/sink.h"
 #include "plan/stages.h"
+#include "plan/wire_ask.h"
 
 /* A pattern that matches no parameter is an error: it would have no effect. */
 static tri_status check_pattern(const tri_graph *g, const struct graph_setting *s) {
@@ -213,14 +215,26 @@ static tri_status pass_conv(struct compilation *c) {
     return TRI_OK;
 }
 
+static tri_status pass_estimates(struct compilation *c) {
+    return estimates_add(c->whole, c->lanes, c->half, c->options);
+}
+
 /* Each tensor's split over the lanes, from the factor strings. */
 static tri_status pass_lanes(struct compilation *c) {
     /* Alike on all hosts, whatever their workers. */
     const int sides = c->hosts > 1 ? c->hosts : c->all_threads;
     c->levels = 1;
     while (1 << c->levels < sides) c->levels++;
+    if (c->sums_whole || wire_ask_rounds(c->options)) c->levels = 0;
+    if (wire_ask_estimates(c->options)) {
+        c->levels = wire_ask_depth(c->options);
+        if (c->sums_whole && !c->note)
+            c->note = "with --wire topk:R every host sends its sums to every other, as --path "
+                      "exchange does, since each keeps the estimates of all";
+    }
     tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
-    bool apart = c->all_threads > 0 || c->strategies.mesh.n || c->stages;
+    bool apart = c->all_threads > 0 || c->strategies.mesh.n || c->stages ||
+                 wire_ask_rounds(c->options);
     if (!status) status = cut_make(c->whole, c->lanes, apart, &c->cut);
     c->cut.tree = &c->tree;
     return status;
@@ -390,6 +404,7 @@ static const struct {
     {"recompute", true, pass_recompute,
      "repeat nodes in the backward pass, as --recompute and scopes ask for"},
     {"conv", false, pass_conv, "choose convolutions that use Winograd's algorithm"},
+    {"estimates", false, pass_estimates, "add the estimates that --wire topk:R needs"},
     {"lanes", false, pass_lanes,
      "find each tensor's split over the lanes: whole, split, or a partial sum"},
     {"phases", false, pass_phases, "divide the graph into the phases count, pre, lane, step"},

@@ -22,6 +22,8 @@ struct compilation {
     int64_t lanes;
     int all_threads;     /* of all processes that share the steps; 0: one process */
     int hosts;           /* that share them; 0: one */
+    bool sums_whole;     /* the step is given the roots of the lanes' sums, unless there are
+                          * estimates (plan/estimates.h) */
     int levels;          /* levels of the lane tree that "step" sums */
     struct lane_tree tree;
     struct cut cut;

@@ -8,6 +8,7 @@
 #include "plan/plan_file.h"
 #include "plan/recompute.h"
 #include "plan/strategy_inside.h"
+#include "plan/wire_ask.h"
 
 /* The field of an option that a plan sets; the one or the other. */
 struct field {
@@ -114,7 +115,8 @@ tri_status plan_make(const tri_graph *g, const tri_options *o, struct plan_file 
         const struct option_row *row = option_of_plan(k);
         const char **text = row ? field_of(o, row).text : NULL, *value = text ? *text : NULL;
         if (k == PLAN_UNSET || k == PLAN_RECOMPUTE || !text) continue;
-        if (!value && k < PLAN_WORKERS) value = row->usual;
+        if (k == PLAN_WIRE && !wire_ask_rounds(o)) continue; /* it decides no bit */
+        if (!value && k < PLAN_WORKERS && k != PLAN_WIRE) value = row->usual;
         if (value) status = add(out, k, value, false);
     }
     if (!status) status = add_recompute(g, o, out);
@@ -164,6 +166,9 @@ tri_status plan_take(const struct plan_file *p, tri_options *o) {
         else *f.text = l->value;
     }
     if (mesh && strcmp(mesh->value, "none") && !o->mesh) o->mesh = mesh->value;
+    if (wire_ask_rounds(o) && !plan_find(p, PLAN_WIRE))
+        return base_fail(TRI_USAGE, "%s has no line \"wire\", but --wire %s: a plan decides the "
+                         "bits of a run; change the one or the other", p->name, o->wire);
     return TRI_OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/nearest.h"
 #include "plan/option_rows.h"
+#include "plan/wire_ask.h"
 
 static const char *const part_names[] = {[PLAN_GRAIN] = "grain", [PLAN_PLACEMENT] = "placement"};
 
@@ -109,6 +110,14 @@ static tri_status check_mesh(const struct reader *r, const char *value) {
     return fail_line(r, "%s", tri_message());
 }
 
+/* What rounds nothing decides no bit, and is no part of a plan. */
+static tri_status check_wire(const struct reader *r, const char *value) {
+    const tri_options o = {.wire = value};
+    if (wire_ask_check(&o)) return fail_line(r, "%s", tri_message());
+    return wire_ask_rounds(&o) ? TRI_OK
+                               : fail_line(r, "wire %.40s rounds nothing: give --wire", value);
+}
+
 static tri_status no_word(const struct reader *r, const struct option_row *option,
                           const char *value) {
     struct text words = {0};
@@ -134,6 +143,7 @@ static tri_status check_value(const struct reader *r, enum plan_key key, const c
     if (kind >= TWO_WORDS && words < 2 + (kind == THREE_WORDS))
         return fail_line(r, "%s lacks a word: %s", name_of(key), own[key].words);
     if (!words) return fail_line(r, "%s lacks its value", name_of(key));
+    if (key == PLAN_WIRE) return check_wire(r, value);
     return kind == A_MESH ? check_mesh(r, value) : TRI_OK;
 }
 

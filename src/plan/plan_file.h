@@ -24,6 +24,8 @@ enum plan_key {
     PLAN_AMP_TYPE,
     PLAN_CONV,
     PLAN_MATH,
+    PLAN_WIRE, /* this and the next: only if something is rounded */
+    PLAN_WIRE_NODES,
     PLAN_STRATEGY, /* this and the next three: any number of lines, the last that fit win */
     PLAN_LAYOUT,
     PLAN_LAYOUT_OF,
