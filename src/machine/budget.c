@@ -6,6 +6,7 @@
 
 #include "base/host.h"
 #include "machine/buckets.h"
+#include "plan/estimates.h"
 
 /* The program with the largest arena. */
 static const struct program *largest_program(const struct machine *m) {
@@ -67,6 +68,20 @@ size_t budget_program(const struct machine *m) {
     return (bytes > LEAST ? bytes : LEAST) * (size_t)m->processes;
 }
 
+/* As ferry/mover.c makes them. */
+static size_t coded_bytes(const struct machine *m) {
+    size_t largest = 0;
+    for (int k = 0; k < 2; k++)
+        for (int b = 0; b < m->tree[k].buckets.n; b++) {
+            const struct tree_bucket *is = &m->tree[k].bucket[b];
+            const struct wire_map map = {.part = is->part, .n = (int)is->n_parts};
+            const size_t bytes =
+                wire_is_plain(&map) ? 0 : wire_bytes(&map, 0, wire_blocks(&map));
+            if (bytes > largest) largest = bytes;
+        }
+    return largest * (size_t)(WIRE_CODED + m->hosts);
+}
+
 struct budget budget_of(const struct machine *m, const struct store *store) {
     struct budget b = {.carried = has(m, REGION_CARRIED) ? m->carried_bytes : 0,
                        .untouched = untouched_bytes(m)};
@@ -74,6 +89,7 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
         const struct stored *e = &store->entry[i];
         *(e->of_optimizer ? &b.optimizer : e->param ? &b.parameters : &b.states) +=
             stored_bytes(e);
+        if (estimate_is(e->name)) b.estimates += stored_bytes(e);
     }
     for (int i = 0; i < m->n_threads; i++)
         if (machine_arena_source(m, i) == SOURCE_OWN) b.arena += m->thread[i].arena_bytes;
@@ -95,11 +111,12 @@ struct budget budget_of(const struct machine *m, const struct store *store) {
     const tri_options *o = m->compilation.options;
     if (o->ckpt || (o->load && o->ckpt_key)) b.copy = b.parameters + b.states;
     if (o->ckpt) b.copy += b.optimizer;
+    if (m->hosts > 0 && !m->other_shape) b.coded = coded_bytes(m);
     b.arena *= (size_t)m->processes;
     b.data *= (size_t)m->processes;
     b.program = budget_program(m);
     b.total = b.parameters + b.states + b.optimizer + b.arena + b.replicas + b.lane_sums +
-              b.handed + b.carried + b.data + b.copy + b.shared;
+              b.handed + b.carried + b.data + b.copy + b.coded + b.shared;
     return b;
 }
 
@@ -264,7 +281,8 @@ size_t budget_parts(const struct machine *m, const struct store *store,
     const struct budget_part all[BUDGET_PARTS] = {
         {b.parameters, "parameters", ""},
         {b.states, "states of the network", ""},
-        {b.optimizer, "optimizer state", ""},
+        {b.optimizer - b.estimates, "optimizer state", ""},
+        {b.estimates, "estimates of gradients", ": one for each sum that --wire topk rounds"},
         {b.arena, "activations", ": with gradients and scratch, of all threads"},
         {b.replicas, "replicas' activations", ": the same, of workers that share a lane"},
         {b.lane_sums, first->lanes > 1 ? "sums of lanes" : "gradients",
@@ -277,6 +295,7 @@ size_t budget_parts(const struct machine *m, const struct store *store,
          several ? "" : ": inputs of two steps, and outputs"},
         {held, "the source of the data", ": what it and the order of samples hold"},
         {b.copy, "the copy of the store", ": for checkpoints, or as large as a sealed file"},
+        {b.coded, "buffers of the ferry", ": for sums that --wire codes"},
         {b.shared, "shared", ": boards, samples, undo records, the step's activations"},
         {forward_of(m, store, false), "steps of other shapes", ": more activations"},
         {forward_of(m, store, true), "evaluations", ": inputs, outputs, more activations"},

@@ -9,6 +9,7 @@
 struct budget {
     size_t parameters, states; /* of the network */
     size_t optimizer;
+    size_t estimates; /* part of optimizer: see plan/estimates.h */
     size_t arena;    /* activations, gradients, scratch: of all threads */
     size_t replicas; /* the same of all replicas, apart from the threads' */
     size_t scratch;  /* part of arena: scratch at the peak of one arena */
@@ -19,6 +20,7 @@ struct budget {
     size_t held;     /* part of data: what the source and the order of samples take */
     size_t copy;     /* of the store, for checkpoints that are written while the run goes on, or as
                       * large as a sealed file that is read before that */
+    size_t coded;    /* of the ferry: messages to and from other hosts that are not f32 */
     size_t shared;   /* what else processes share: arenas of pre and step, boards, undo records */
     size_t program;  /* see budget_program; not in total */
     size_t total;
@@ -61,7 +63,7 @@ void budget_tell(const struct verdict *v, struct text *out);
 void budget_mib(size_t bytes, struct text *out);
 
 /* What all these executables have of the memory, parts of 0 bytes left out. */
-#define BUDGET_PARTS 14
+#define BUDGET_PARTS 16
 struct budget_part {
     size_t bytes;
     const char *what, *more; /* "activations", ": with gradients and scratch" */

@@ -437,19 +437,19 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
                           .lender = place->lender,
                           .previous = place->previous ? place->previous : place->lender,
                           .other_shape = place->other_shape, .all_threads = place->all_threads,
-                          .hosts = place->hosts, .weight = place->weight,
+                          .hosts = place->hosts, .weight = place->weight, .paths = place->paths,
                           .auditors = place->auditors,
                           .processes = place->processes ? place->processes : 1, .compiled = true};
     m->options = *o;
     m->compilation = (struct compilation){.options = &m->options, .model = model,
                                           .all_threads = place->all_threads,
-                                          .hosts = place->hosts,
+                                          .hosts = place->hosts, .sums_whole = place->paths,
                                           .target = place->dev->kind->target};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;
     m->lanes = m->compilation.lanes;
     m->batch = m->whole ? m->whole->batch : 0;
-    if (!status && !m->store->entry) status = store_list(model, m->dev, m->store);
+    if (!status && !m->store->entry) status = store_list(model, m->whole, m->dev, m->store);
     if (!status) finite_find(m);
     if (!status) status = make_programs(m);
     if (!status) status = make_inputs(m);
@@ -472,6 +472,7 @@ tri_status machine_allocate(struct machine *m, const tri_options *o) {
     if (!status) status = allocate_arenas(m);
     for (int k = 0; k < 2 && !status; k++) {
         tree_bind(&m->tree[k], m->memory[REGION_SLOTS + k], m->memory[REGION_BOARD + k]);
+        m->tree[k].values = m->store->block;
         if (m->hosts > 0)
             tree_bind_hosts(&m->tree[k], m->memory[REGION_MINE],
                             region_at(m->shared, m->base, REGION_KEEPS, k));

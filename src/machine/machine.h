@@ -127,6 +127,7 @@ struct machine {
     int auditors;        /* see struct machine_place */
     int all_threads;     /* see struct machine_place */
     int hosts;           /* see struct machine_place */
+    bool paths;          /* see struct machine_place */
     const int *weight;   /* see struct machine_place */
     int processes;       /* see struct machine_place; at least 1 */
     size_t shared_bytes; /* of the store's file, without regions that have a line of their own */
@@ -199,6 +200,7 @@ struct machine_place {
                                      * memory budget; null: the lender */
     int all_threads;                /* threads of all processes; 0: no other process takes part */
     int hosts;                      /* that share the steps; 0: one */
+    bool paths;                     /* their sums may take another path than the exchange */
     const int *weight;              /* by host: see crew_size; borrowed */
     int processes;                  /* that have such an executable each; 0 means 1 */
     int auditors;                   /* threads of all processes that may audit lanes */

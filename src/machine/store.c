@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/estimates.h"
 #include "plan/memory.h"
 #include "train/train.h"
 
@@ -16,21 +17,34 @@ size_t stored_bytes(const struct stored *e) {
     return memory_round(base_spec_bytes(&e->spec));
 }
 
+static void add(const tri_node *n, const char *name, const char *init, struct store *s) {
+    s->entry[s->n++] = (struct stored){
+        .name = name,
+        .spec = n->out->spec,
+        .param = node_is_param(n),
+        .of_optimizer = !strncmp(name, OPTIMIZER_PREFIX, strlen(OPTIMIZER_PREFIX)),
+        .init = init,
+    };
+    s->bytes += stored_bytes(&s->entry[s->n - 1]);
+}
+
 static void list(const tri_graph *g, struct store *s) {
-    for (size_t i = 0; i < g->n_nodes; i++) {
-        const tri_node *n = g->node[i];
-        if (!node_is_stored(n)) continue;
-        const char *name = source_name(n);
-        s->entry[s->n++] = (struct stored){
-            .name = name,
-            .spec = n->out->spec,
-            .param = node_is_param(n),
-            .of_optimizer = !strncmp(name, OPTIMIZER_PREFIX, strlen(OPTIMIZER_PREFIX)),
-            .init = tri_attr_text(n, "init"),
-        };
-        s->bytes += stored_bytes(&s->entry[s->n - 1]);
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (node_is_stored(g->node[i]))
+            add(g->node[i], source_name(g->node[i]), tri_attr_text(g->node[i], "init"), s);
+}
+
+/* Estimates are no part of g, which lends them its memory for texts. */
+static bool list_estimates(tri_graph *g, const tri_graph *whole, struct store *s) {
+    for (size_t i = 0; i < whole->n_nodes; i++) {
+        const tri_node *n = whole->node[i];
+        if (estimate_top(n) < 0) continue;
+        const char *name = arena_copy(&g->arena, source_name(n));
+        const char *init = arena_copy(&g->arena, tri_attr_text(n, "init"));
+        if (!name || !init) return false;
+        add(n, name, init, s);
     }
-    qsort(s->entry, s->n, sizeof *s->entry, by_name);
+    return true;
 }
 
 #define PIECE 65536 /* elements that a thread fills at a time */
@@ -92,11 +106,13 @@ static void fill_pieces(void *arg, int thread) {
     free(buffer);
 }
 
-tri_status store_list(const tri_graph *g, struct dev *dev, struct store *s) {
+tri_status store_list(tri_graph *g, const tri_graph *whole, struct dev *dev, struct store *s) {
     *s = (struct store){.dev = dev};
-    s->entry = calloc(g->n_nodes + 1, sizeof *s->entry);
+    s->entry = calloc(g->n_nodes + whole->n_nodes + 1, sizeof *s->entry);
     if (!s->entry) return base_no_memory("parameters");
     list(g, s);
+    if (!list_estimates(g, whole, s)) return base_no_memory("parameters");
+    qsort(s->entry, s->n, sizeof *s->entry, by_name);
     return TRI_OK;
 }
 

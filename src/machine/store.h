@@ -26,8 +26,9 @@ struct store {
     bool borrowed; /* the block is not owned */
 };
 
-/* Lists the parameters and states of g, without memory. g must live as long as the store. */
-tri_status store_list(const tri_graph *g, struct dev *dev, struct store *out);
+/* Lists the parameters and states of g, and the states that compiling it to `whole` has added,
+ * without memory. g must live as long as the store. */
+tri_status store_list(tri_graph *g, const tri_graph *whole, struct dev *dev, struct store *out);
 /* Uses `block` as memory; null: allocates a block. */
 tri_status store_place(struct store *s, void *block);
 /* Writes initial values, which follow from the seed. word: if several processes do that together, a

@@ -100,19 +100,20 @@ static tri_status divide(struct tree *t, const struct tree_place *place) {
     t->held = calloc(n * (size_t)place->threads, sizeof *t->held);
     if (!t->bucket || !t->held) return base_no_memory("the tree");
     status = place_results(t, place);
+    if (!status) status = tree_make_parts(t, &place->wire);
     if (!status) count_kept(t, place);
     return status ? status : find_items(t);
 }
 
 tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *t) {
     *t = (struct tree){.g = merge, .all_threads = place->all_threads, .audits = place->audits,
-                       .repeats = place->repeats};
+                       .repeats = place->repeats, .cut = place->wire.cut};
     t->merge = calloc((size_t)place->threads, sizeof *t->merge);
     tri_status status = t->merge ? lane_tree_make(place->lanes, place->levels, &t->shape)
                                  : base_no_memory("the tree");
     for (; !status && t->threads < place->threads; t->threads++)
         status = program_make(merge, place->dev, PROGRAM_OUTPUTS, 1, &t->merge[t->threads]);
-    if (!status && place->hosts > 0) t->kept = tree_kept(&t->shape, place->hosts, place->weight);
+    if (!status && place->hosts > 0) t->kept = tree_kept(t, place->hosts, place->weight);
     if (!status) status = divide(t, place);
     if (!status) status = tree_join(&t, 1);
     if (status) tree_free(t);
@@ -130,13 +131,14 @@ static struct board_words words_of(const struct tree *t, int class, claim_word *
                                 c->n_slots};
 }
 
-struct crew_board tree_words(const struct tree *t, int bucket) {
+struct crew_board tree_words(const struct tree *t, int bucket, int part) {
     const struct tree_class *c = &t->class[t->bucket[bucket].class];
     return (struct crew_board){
         .first = t->first + bucket * t->shape.n_nodes, .slot = c->first, .slots = c->n_slots,
         .leg = buckets_is_last(&t->buckets, bucket) ? t->buckets.leg[bucket] : -1,
         .summed = buckets_is_summed(&t->buckets, bucket), .at = c->offset, .stride = c->bytes,
-        .bytes = t->bucket[bucket].bytes};
+        .bytes = t->bucket[bucket].bytes, .part = part, .parts = (int)t->bucket[bucket].n_parts,
+        .adds = t->bucket[bucket].adds};
 }
 
 void tree_bind(struct tree *t, void *slots, void *words) {
@@ -152,6 +154,7 @@ void tree_free(struct tree *t) {
     for (int i = 0; i < t->threads; i++) program_free(&t->merge[i]);
     for (int i = 0; i < 2; i++) buckets_events_free(&t->events[i]);
     for (int i = 0; i < 2; i++) free(t->items[i]);
+    for (int i = 0; t->bucket && i < t->buckets.n; i++) free(t->bucket[i].part);
     free(t->bucket_of);
     lane_tree_free(&t->shape);
     buckets_free(&t->buckets);
@@ -227,6 +230,7 @@ static void make_sums(struct tree *t, const struct tree_thread *h, int bucket, i
         char *const side[] = {slot_of(t, bucket, n->left), slot_of(t, bucket, n->right)};
         int slot = board_take(b, h->step, h->thread, node);
         merge(t, h, bucket, side, slot_at(t, bucket, slot), step);
+        tree_round(t, bucket, node, step, slot_at(t, bucket, slot));
         if (!board_publish(b, h->step, h->thread, node, slot)) return;
         tell(t, b, node);
     }
@@ -339,6 +343,7 @@ static bool close_bucket(struct tree_lane *l, int bucket, bool sum) {
         return false;
     }
     int slot = number_of(t, bucket, *held(l, bucket));
+    if (summed) tree_round(t, bucket, l->lane, l->step, *held(l, bucket));
     *held(l, bucket) = NULL;
     if (!board_publish(b, l->who.step, l->who.thread, l->lane, slot)) return false;
     tell(t, b, l->lane);

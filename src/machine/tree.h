@@ -17,6 +17,7 @@
 #include "crew/board.h"
 #include "machine/buckets.h"
 #include "plan/pipeline.h"
+#include "wire/wire.h"
 
 #define TREE_NONE SIZE_MAX
 
@@ -25,6 +26,9 @@ struct tree_bucket {
     size_t bytes; /* of the results */
     int class;    /* of its slots */
     int kept;     /* slots, if it is not summed */
+    struct wire_part *part; /* if it is summed: how it travels */
+    size_t n_parts, most_parts;
+    bool adds;    /* all results are numbers of f32, which are added */
 };
 
 /* Slots of one size, which buckets share. */
@@ -47,6 +51,10 @@ struct tree {
     claim_word *audit; /* by leg, audit_lanes words each: audits that legs' inputs wait for */
     int audit_lanes;
     bool repeats;    /* a leg may be computed twice */
+    int cut;         /* hosts share the nodes that lane_tree_cut finds; -1: the lanes */
+    int rounds;      /* nodes with so many sums above them, or fewer, are rounded; -1: none is */
+    const char *values; /* of the store, where the first top's estimates are (wire_part.estimate) */
+    size_t apart;       /* from the estimates of a top to those of the next, in bytes */
     struct lane_tree shape;
     struct buckets buckets;
     struct tree_bucket *bucket;
@@ -60,6 +68,14 @@ struct tree {
     size_t *offset;   /* in a bucket's slot, by number in the whole graph; TREE_NONE: not summed */
     char **held;      /* by thread of this process, then bucket: a slot that it holds, or null */
     char *slots;      /* not owned */
+};
+
+/* In which format results travel, and which nodes are rounded to it. */
+struct tree_wire {
+    const struct wire_part *part; /* by number in the whole graph, without places in the slot; null:
+                                   * all f32 */
+    int cut;                      /* see struct tree; also the next */
+    size_t apart;
 };
 
 struct tree_place {
@@ -76,6 +92,7 @@ struct tree_place {
     const struct pipeline *pipeline; /* of the legs; null: there is one leg */
     const struct pipeline_times *times;
     struct bucket_rule rule;
+    struct tree_wire wire;
 };
 tri_status tree_make(const tri_graph *merge, const struct tree_place *place, struct tree *out);
 /* Makes n trees, for steps of several shapes, use the same slots. Some may be empty: they get the
@@ -93,9 +110,17 @@ void tree_bind(struct tree *t, void *slots, void *words);
 void tree_bind_hosts(struct tree *t, const _Atomic uint8_t *mine, const uint8_t *keeps);
 /* How many slots of a bucket suffice beside those that suffice on one host, whichever of the hosts
  * take part. */
-int tree_kept(const struct lane_tree *shape, int hosts, const int *weight);
-/* Where the words of a bucket's board are. */
-struct crew_board tree_words(const struct tree *t, int bucket);
+int tree_kept(const struct tree *t, int hosts, const int *weight);
+/* The parts of all buckets, which have sizes and offsets; and marks, which make slots larger. */
+tri_status tree_make_parts(struct tree *t, const struct tree_wire *w);
+bool tree_rounds(const struct tree *t, int node);
+/* Fails if rounded nodes are too few for so many hosts. wire: the formats, for the message. */
+tri_status tree_check_hosts(const struct tree *t, const char *wire, int hosts);
+/* Rounds a bucket of a node in a slot, if the node is one that is rounded. */
+void tree_round(const struct tree *t, int bucket, int node, const struct program_step *step,
+                char *slot);
+/* Where the words of a bucket's board are; part: its first part among those of all trees. */
+struct crew_board tree_words(const struct tree *t, int bucket, int part);
 void tree_free(struct tree *t);
 
 /* The calling thread, and its step. */

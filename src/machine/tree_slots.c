@@ -204,14 +204,15 @@ static int kept_at_most(const struct lane_tree *t, int hosts) {
 
 /* The most nodes that wait for the end of a step, or for sums of other hosts, and are not counted
  * as waiting on one host. */
-int tree_kept(const struct lane_tree *t, int hosts, const int *weight) {
+int tree_kept(const struct tree *tree, int hosts, const int *weight) {
+    const struct lane_tree *t = &tree->shape;
     int most = 0;
     if (hosts > FEW_HOSTS) return kept_at_most(t, hosts);
     for (int set = 1; set < 1 << hosts; set++) {
         int32_t begin[FEW_HOSTS + 1];
         int now[FEW_HOSTS];
         for (int h = 0; h < hosts; h++) now[h] = set >> h & 1 ? weight[h] : 0;
-        hosts_deal(t->lanes, hosts, now, begin);
+        hosts_deal(t, tree->cut, hosts, now, begin);
         /* Of a top with n operands, these and n - 2 sums between them and the top. */
         const int kept = 2 * (transfers_operands(t, hosts, begin, NULL, NULL) - t->n_tops);
         if (kept > most) most = kept;
@@ -222,7 +223,7 @@ int tree_kept(const struct lane_tree *t, int hosts, const int *weight) {
 size_t tree_kept_bytes(const struct tree *t, int hosts, const int *weight) {
     int32_t begin[HOSTS_MOST + 1];
     size_t bytes = 0;
-    hosts_deal(t->shape.lanes, hosts, weight, begin);
+    hosts_deal(&t->shape, t->cut, hosts, weight, begin);
     for (int b = 0; b < t->buckets.n; b++)
         if (buckets_is_summed(&t->buckets, b)) bytes += memory_round(t->bucket[b].bytes);
     return (size_t)transfers_operands(&t->shape, hosts, begin, NULL, NULL) * bytes;

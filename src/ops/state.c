@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * state: a value that persists across steps; only updates change it. */
+ * state: a value that persists across steps; only updates change it. `top`: it is an estimate of
+ * that part of a sum over the lanes (plan/estimates.h); -1: it is none. */
 #include "ops/op.h"
 
 static int infer(const tri_node *n, tri_spec *out) {
@@ -17,7 +18,7 @@ static int infer(const tri_node *n, tri_spec *out) {
 
 const tri_op op_state = {
     .name = "state",
-    .attributes = "name:text type:type shape:ints init:text=constant(0,0)",
+    .attributes = "name:text type:type shape:ints init:text=constant(0,0) top:int=-1",
     .infer = infer,
     .gradient = tri_grad_none,
     .examples = EXAMPLES("{name=\"s\", type=f32, shape=[3]}"),

@@ -263,9 +263,9 @@ static void warn_other_model(const struct safetensors *file, const char *path,
 }
 
 tri_status access_resume(tri_run *run, struct safetensors *file, const char *path, bool optimizer,
-                         struct text *wrong) {
+                         bool fresh, struct text *wrong) {
     struct import in;
-    tri_status status = import_match(file, run, optimizer, true, &in);
+    tri_status status = import_match(file, run, optimizer, true, fresh, &in);
     if (!status && in.n_wrong && run->options.changed)
         fprintf(stderr, "trireme: %s: %zu of %zu tensors keep their values%s\n", path, in.taken,
                 file->n, in.wrong.data);
@@ -280,7 +280,7 @@ tri_status access_resume(tri_run *run, struct safetensors *file, const char *pat
 
 static tri_status load(tri_run *run, struct safetensors *file, const char *path) {
     struct import in;
-    tri_status status = import_match(file, run, false, false, &in);
+    tri_status status = import_match(file, run, false, false, false, &in);
     if (!status) status = check_differences(path, &in, run->options.partial);
     if (!status && !in.n_wrong && run->options.forward) warn_other_model(file, path, run->model);
     if (!status) status = take(run, &in, file);

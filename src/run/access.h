@@ -10,9 +10,9 @@
 /* Takes the values of a checkpoint's file, and closes it. optimizer: it has the state of the
  * optimizer, not the model. If a tensor does not fit or is missing, adds the first difference to
  * wrong; takes and lists what fits if the run has `changed`, else takes nothing. path: for
- * messages. */
+ * messages. fresh: see import_match. */
 tri_status access_resume(tri_run *run, struct safetensors *file, const char *path, bool optimizer,
-                         struct text *wrong);
+                         bool fresh, struct text *wrong);
 
 /* Computes what tri_hash does, from the store's entries one by one, in the store's order. */
 struct hashing {

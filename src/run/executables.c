@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/wire_ask.h"
 #include "run/executables.h"
 
 #include <string.h>
@@ -53,6 +54,10 @@ static tri_status plan_executable(tri_run *run, struct sampler_step kind) {
     tri_options o = run->options;
     o.batch = kind.rows;
     o.lanes = lanes_for(usual, kind.rows);
+    if (wire_ask_estimates(&o) && o.lanes != usual->lanes)
+        return base_fail(TRI_USAGE, "--wire %s keeps estimates of the sums of %lld lanes, and here "
+                         "are %lld: --tail drop leaves the step out, --tail pad fills it", o.wire,
+                         (long long)usual->lanes, (long long)o.lanes);
     if (!suits(usual, &o)) o.pipeline = NULL, o.chunks = 0;
     *model = graph_rebatch(from, kind.rows, from->lanes, false);
     if (!*model) return base_last();
@@ -64,6 +69,7 @@ static tri_status plan_executable(tri_run *run, struct sampler_step kind) {
                                         .previous = &run->executable[run->n_executables - 1],
                                         .all_threads = usual->all_threads,
                                         .hosts = usual->hosts,
+                                        .paths = usual->paths,
                                         .weight = usual->weight,
                                         .processes = usual->processes,
                                         .auditors = usual->auditors};

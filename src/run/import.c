@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/estimates.h"
 #include "run/weights.h"
 
 #define NAME 1024
@@ -68,6 +69,7 @@ static const struct safetensors_entry *find_any(const struct safetensors *file, 
 /* Whether the network has that entry. The file may have a tied parameter under both names. */
 static bool is_known(const tri_run *run, const struct import *in, const struct safetensors *file,
                      const struct safetensors_entry *t) {
+    if (in->fresh && estimate_is(t->name)) return true;
     for (size_t i = 0; i < COUNT(ignored); i++)
         if (!fnmatch(ignored[i], t->name, 0)) return true;
     for (size_t i = 0; i < run->store.n; i++)
@@ -92,6 +94,7 @@ static void add_wrong(struct import *out, const char *what, const char *name, co
 static void match_entry(const struct safetensors *file, const tri_run *run, size_t i,
                         struct import *out) {
     const struct stored *e = &run->store.entry[i];
+    if (out->fresh && estimate_is(e->name)) return;
     const struct safetensors_entry *t = out->of[i] =
         out->exact ? safetensors_find(file, e->name) : find_any(file, run, e->name);
     if (!t) add_wrong(out, "missing", e->name, "", &e->spec);
@@ -115,8 +118,9 @@ static void check_shape(const tri_run *run, size_t i, struct import *out) {
 }
 
 tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer,
-                        bool exact, struct import *out) {
-    *out = (struct import){.exact = exact, .of = calloc(run->store.n + 1, sizeof *out->of)};
+                        bool exact, bool fresh, struct import *out) {
+    *out = (struct import){.exact = exact, .fresh = fresh,
+                           .of = calloc(run->store.n + 1, sizeof *out->of)};
     if (!out->of) return base_no_memory("the names of tensors");
     for (size_t i = 0; i < run->store.n; i++)
         if (run->store.entry[i].of_optimizer == optimizer) match_entry(file, run, i, out);

@@ -7,7 +7,7 @@
 #include "run/run.h"
 
 struct import {
-    bool exact;
+    bool exact, fresh;
     /* By entry of the store: the file's entry; null: it is missing, or has another shape. */
     const struct safetensors_entry **of;
     size_t taken;      /* how many of them are not null */
@@ -17,9 +17,10 @@ struct import {
 };
 
 /* optimizer: the file has the state of the optimizer, not the parameters and states of the model.
- * exact: names and types must be the same, as in the network's own checkpoints. */
+ * exact: names and types must be the same, as in the network's own checkpoints. fresh: estimates
+ * (plan/estimates.h) of the run and of the file are left out. */
 tri_status import_match(const struct safetensors *file, const tri_run *run, bool optimizer,
-                        bool exact, struct import *out);
+                        bool exact, bool fresh, struct import *out);
 void import_free(struct import *i);
 
 #endif

@@ -191,10 +191,13 @@ static tri_status add_program(struct text *t, const struct machine *m, const str
 /* Of several hosts: what a bucket sends, in the order of boards (worker_settle.c). */
 static void add_transfers(struct text *t, const struct machine *m) {
     for (int k = 0; k < 2 && m->hosts; k++)
-        for (int b = 0; b < m->tree[k].buckets.n; b++)
+        for (int b = 0; b < m->tree[k].buckets.n; b++) {
+            const struct tree_bucket *is = &m->tree[k].bucket[b];
+            const struct wire_map map = {.part = is->part, .n = (int)is->n_parts};
             text_add(t, "{\"operator\":\"transfer\",\"name\":\"bucket %d of %s\",\"phase\":\"%s\","
-                     "\"bucket\":%d,\"bytes\":%zu}\n", b, k ? "lanes" : "counts",
-                     k ? "lane" : "count", b, m->tree[k].bucket[b].bytes);
+                     "\"bucket\":%d,\"bytes\":%zu,\"wire\":%zu}\n", b, k ? "lanes" : "counts",
+                     k ? "lane" : "count", b, is->bytes, wire_bytes(&map, 0, wire_blocks(&map)));
+        }
 }
 
 static void add_head(struct text *t, const tri_run *run, int64_t first, int64_t last) {

@@ -16,6 +16,7 @@
 #include "plan/explain.h"
 #include "plan/option_rows.h"
 #include "plan/rebatch.h"
+#include "plan/wire_ask.h"
 #include "run/checkpointer.h"
 #include "run/crash.h"
 #include "run/diverge.h"
@@ -72,6 +73,7 @@ static tri_status check_options(const tri_options *o) {
     if (!(o->max_time >= 0 && o->save_minutes >= 0))
         return base_fail(TRI_USAGE, "max_time and save_minutes (tri_options) must be at least 0");
     tri_status status = options_check(o);
+    if (!status) status = wire_ask_check(o);
     if (!status && o->save) status = outfile_check(o->save);
     return !status && o->save_plan ? outfile_check(o->save_plan) : status;
 }
@@ -204,6 +206,7 @@ static tri_status finish_plan(tri_run *run) {
         int64_t is;
     } number[] = {{PLAN_BATCH, run_batch(run)},
                   {PLAN_LANES, run_lanes(run)},
+                  {PLAN_WIRE_NODES, wire_ask_nodes(&run->options)},
                   {PLAN_WORKERS, run->executor->size(run)},
                   {PLAN_THREADS, run_threads(run)},
                   {PLAN_STAGES, run->options.stages},

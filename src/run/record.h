@@ -19,6 +19,7 @@ struct record {
     double *value;
     struct observed seen; /* the latest step */
     struct metrics metrics;
+    struct observed_hosts hosts; /* at the latest step, if seen.hosts says so */
     struct own_files own;
     int64_t every; /* see struct metrics */
     double begin;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "plan/estimates.h"
 #include "plan/option_rows.h"
 #include "run/access.h"
 #include "run/checkpointer.h"
@@ -251,29 +252,61 @@ static void warn_other_data(const char *folder, const struct checkpoint_state *s
                 *s->data ? s->data : "of none", *name ? name : "none");
 }
 
+/* To be freed with plan_free. */
+static tri_status read_plan(const char *folder, const struct checkpoint_state *s,
+                            const tri_run *run, struct plan_file *was) {
+    char *text;
+    tri_status status = checkpoint_read_text(folder, CHECKPOINT_PLAN, run->checkpointer->key,
+                                             s->step, &text);
+    if (status) return status;
+    status = plan_parse(CHECKPOINT_PLAN, text, strlen(text), was);
+    free(text);
+    return status ? base_fail(TRI_FAILED, "%s: %s", folder, tri_message()) : TRI_OK;
+}
+
+/* Estimates mean something else if the nodes or the shares are others. *fresh: the checkpoint or
+ * the run has some, and they are not taken. */
+static tri_status compare_estimates(const char *folder, const struct checkpoint_state *s,
+                                    const tri_run *run, bool *fresh) {
+    struct text lines = {0};
+    struct plan_file was;
+    bool keeps = false;
+    *fresh = false;
+    if (s->files < CHECKPOINT_FILES) return TRI_OK;
+    tri_status status = read_plan(folder, s, run, &was);
+    if (status) return status;
+    const struct plan_line *wire = plan_find(&was, PLAN_WIRE);
+    for (size_t i = 0; i < run->store.n; i++) keeps |= estimate_is(run->store.entry[i].name);
+    plan_differ(&was, &run->own_plan, PLAN_LANES, PLAN_MESH, &lines);
+    plan_differ(&was, &run->own_plan, PLAN_WIRE, PLAN_STRATEGY, &lines);
+    *fresh = lines.size && (keeps || (wire && strstr(wire->value, wire_names[WIRE_TOPK])));
+    if (*fresh && keeps)
+        fprintf(stderr, "trireme: %s was made with another --wire, --wire-nodes or --lanes: the "
+                "estimates of --wire %s begin with zeros\n", folder, run->options.wire);
+    text_free(&lines);
+    plan_free(&was);
+    return TRI_OK;
+}
+
 /* Lanes, mesh, strategies, precision, kernels; network and batch are compared by themselves. Of
  * older checkpoints only the hash of the grain is known. */
 static tri_status warn_other_plan(const char *folder, const struct checkpoint_state *s,
                                   const tri_run *run) {
     struct text lines = {0};
     struct plan_file was;
-    char grain[PLAN_DIGITS], *text;
+    char grain[PLAN_DIGITS];
     if (s->files < CHECKPOINT_FILES) {
         if (*s->grain && strcmp(s->grain, plan_hash(&run->own_plan, PLAN_GRAIN, grain)))
             text_add(&lines, "- grain %s\n+ grain %s\n", s->grain, grain);
     } else {
-        tri_status status = checkpoint_read_text(folder, CHECKPOINT_PLAN, run->checkpointer->key,
-                                                 s->step, &text);
+        tri_status status = read_plan(folder, s, run, &was);
         if (status) return status;
-        status = plan_parse(CHECKPOINT_PLAN, text, strlen(text), &was);
-        free(text);
-        if (status) return base_fail(TRI_FAILED, "%s: %s", folder, tri_message());
         plan_differ(&was, &run->own_plan, PLAN_LANES, PLAN_WORKERS, &lines);
         plan_free(&was);
     }
     if (lines.size)
         fprintf(stderr, "trireme: %s was made with another grain (lanes, mesh, strategies, "
-                "precision or kernels): the run does not continue with the same bits\n%s",
+                "precision, kernels or --wire): the run does not continue with the same bits\n%s",
                 folder, lines.data);
     text_free(&lines);
     return TRI_OK;
@@ -298,10 +331,10 @@ static tri_status no_fit(const char *folder, bool optimizer, const char *wrong,
                      wrong, model, optimizer ? "" : " --partial");
 }
 
-/* *whole: all tensors were taken. */
+/* *whole: all tensors were taken, of which *fresh: estimates that begin anew are none. */
 static tri_status load_files(const char *folder, const struct checkpoint_state *s, tri_run *run,
-                             bool *whole) {
-    tri_status status = TRI_OK;
+                             bool *whole, bool *fresh) {
+    tri_status status = compare_estimates(folder, s, run, fresh);
     *whole = true;
     for (int i = 0; i < CHECKPOINT_TENSORS && !status; i++) {
         const char *name = checkpoint_files[i];
@@ -310,7 +343,7 @@ static tri_status load_files(const char *folder, const struct checkpoint_state *
         struct safetensors *file;
         checkpoint_file(folder, name, run->checkpointer->key, path);
         status = checkpoint_open(folder, name, run->checkpointer->key, s->step, true, &file);
-        if (!status) status = access_resume(run, file, path, i == 1, &wrong);
+        if (!status) status = access_resume(run, file, path, i == 1, *fresh, &wrong);
         if (!status && wrong.failed) status = base_no_memory("a difference");
         if (!status && wrong.size && !run->options.changed)
             status = no_fit(folder, i == 1, wrong.data, run);
@@ -337,12 +370,14 @@ static void take_scalars(const char *folder, const struct checkpoint_state *s, t
 static tri_status take_tensors(const char *folder, const struct checkpoint_state *s, tri_run *run,
                                bool *whole, bool *rejects) {
     char weights[65], state[65];
-    tri_status status = load_files(folder, s, run, whole);
+    bool fresh;
+    tri_status status = load_files(folder, s, run, whole, &fresh);
     run->done = s->step;
     if (status || !*whole) return status;
     tri_hash(run, weights, state);
     if (!*weights || !*state) return base_no_memory("the hash of the weights");
-    *rejects = strcmp(weights, s->weights) || strcmp(state, s->state);
+    *rejects = strcmp(weights, s->weights) || (!fresh && strcmp(state, s->state));
+    *whole = !fresh;
     if (!*rejects) return TRI_OK;
     return base_fail(TRI_FAILED, "%s: what was loaded does not have the hash in state.json",
                      folder);

@@ -168,7 +168,7 @@ void worker_offer(struct worker *c, const struct machine *m, uint64_t step) {
         o->profile_most = atomic_load(&h->profile.most);
     }
     memcpy(o->scalar, h->course.scalar, sizeof o->scalar);
-    hosts_deal((int)m->lanes, s->n, weight, o->begin);
+    hosts_deal(&m->tree[1].shape, m->tree[1].cut, s->n, weight, o->begin);
     keep_shown(&h->told.shown, o);
     deal(c, m, o);
     atomic_store(&s->offered, step);
@@ -206,6 +206,21 @@ struct run_ranks worker_ranks(const struct worker *c) {
     return r;
 }
 
+void worker_count_hosts(const struct worker *c, struct record *r) {
+    const struct crew_head *h = c->head;
+    const int threads = h->size.workers * h->size.threads;
+    int64_t time[SPENTS] = {0};
+    if (!worker_has_hosts(c)) return;
+    for (int i = 0; i < h->size.places * h->size.threads; i++)
+        spending_add(&h->thread[i].spending, base_now(), time);
+    r->hosts = (struct observed_hosts){
+        .sent = (double)atomic_load(&h->hosts.sent),
+        .received = (double)atomic_load(&h->hosts.received),
+        .sent_whole = (double)atomic_load(&h->hosts.sent_whole),
+        .exposed = 1e-9 * (double)time[SPENT_WAIT_HOSTS] / threads};
+    r->seen.hosts = &r->hosts;
+}
+
 bool worker_shares_directory(const struct worker *c) {
     const struct crew_hosts *s = &c->head->hosts;
     char path[PATH_MAX + HOSTS_NAME + 32], text[128];
@@ -235,7 +250,7 @@ tri_status worker_check_hosts(const struct worker *c, const tri_run *run) {
         return base_fail(TRI_USAGE, "--hosts: %s is read in sequence, by one reader; hosts need "
                          "data whose samples are found by number, as `trireme pack` writes it",
                          run->data->name);
-    return TRI_OK;
+    return tree_check_hosts(&run->executable->tree[1], run->options.wire, c->head->hosts.n);
 }
 
 static void add_text(struct sha256 *h, const char *text) {

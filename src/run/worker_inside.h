@@ -98,6 +98,8 @@ void worker_agree(struct worker *c, tri_run *run);
 struct run_ranks worker_ranks(const struct worker *c);
 /* Whether other hosts of the run see this host's directory of the run, too. */
 bool worker_shares_directory(const struct worker *c);
+/* With several hosts: what this one has sent to others so far, and waited for them. */
+void worker_count_hosts(const struct worker *c, struct record *r);
 /* Refuses what a run over several hosts cannot have. */
 tri_status worker_check_hosts(const struct worker *c, const tri_run *run);
 struct sha256;

@@ -92,6 +92,8 @@ tri_status worker_open_record(struct worker *c, tri_run *run) {
                    (moved && worker_shares_directory(c));
     status = record_file(run->record, directory, goes_on, goes_on ? worker_base(c) : 0);
     run->record->metrics.at_once = true;
+    worker_count_hosts(c, run->record);
+    run->record->metrics.before = run->record->hosts;
     if (!status) atomic_store(&h->told.recorded, 1);
     if (!status && moved && !goes_on) /* the lines before are on the host that told before */
         run->record->metrics.through = (int64_t)atomic_load(&h->course.committed) - 1;
@@ -104,6 +106,7 @@ void worker_record(struct worker *c, tri_run *run) {
         worker_log_failure(c, tri_message());
     }
     settle_begin(c, run);
+    worker_count_hosts(c, run->record);
     record_step(run->record, run);
 }
 

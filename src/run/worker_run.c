@@ -16,6 +16,7 @@ static void place(const tri_run *run, struct machine_place *p) {
     p->auditors = worker_auditors(run->worker);
     p->hosts = run->worker->head->size.hosts;
     p->weight = run->worker->head->size.weight;
+    p->paths = run->worker->head->size.paths;
 }
 
 static tri_status settle(tri_run *run) { return worker_settle(run->worker, run); }

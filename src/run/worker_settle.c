@@ -42,6 +42,9 @@ static void size_executable(struct worker *c, struct worker_executable *e,
     at_least(&all[REGION_GROUPS], group_bytes(m->members, m->members * c->threads, buckets));
     at_least(&all[REGION_AUDIT_SUMS], sizeof(uint64_t) * (size_t)m->thread[0].lane[0].n_result);
     all[REGION_BOARDS].n += m->tree[0].buckets.n + buckets;
+    for (int k = 0; k < 2; k++)
+        for (int b = 0; b < m->tree[k].buckets.n; b++)
+            all[REGION_PARTS].n += (int64_t)m->tree[k].bucket[b].n_parts;
     for (int i = 0; named_program(m, i); i++) {
         e->first_name[i] = (int)all[REGION_NAMES].n;
         all[REGION_NAMES].n += (int64_t)named_program(m, i)->n_items;
@@ -92,13 +95,17 @@ tri_status worker_add_plan(struct sha256 *h, const tri_run *run) {
     for (int i = 0; i < run->n_executables && !status; i++) {
         const struct machine *m = &run->executable[i];
         status = add_graphs(h, m);
-        base_format(line, sizeof line, "%llu %lld %lld %d", (unsigned long long)run->options.seed,
-                    (long long)m->lanes, (long long)m->batch, m->compilation.levels);
+        base_format(line, sizeof line, "%llu %lld %lld %d %d",
+                    (unsigned long long)run->options.seed, (long long)m->lanes,
+                    (long long)m->batch, m->compilation.levels, m->tree[1].cut);
         add_text(h, line);
         for (int k = 0; k < 2; k++)
             if (m->tree[k].g)
                 sha256_add(h, m->tree[k].buckets.of,
                            (size_t)m->tree[k].buckets.n_of * sizeof *m->tree[k].buckets.of);
+        for (int b = 0; b < m->tree[1].buckets.n; b++)
+            sha256_add(h, m->tree[1].bucket[b].part,
+                       m->tree[1].bucket[b].n_parts * sizeof *m->tree[1].bucket[b].part);
     }
     return status;
 }
@@ -149,7 +156,9 @@ static void name_items(const struct worker *c, const struct worker_executable *e
 static void describe_trees(struct worker *c, const tri_run *run) {
     struct crew_layout *l = &c->head->layout;
     struct crew_board *all = worker_region(c, REGION_BOARDS, 0), *next = all;
+    struct wire_part *part = worker_region(c, REGION_PARTS, 0), *next_part = part;
     l->n_shapes = run->n_executables;
+    l->seed = run->options.seed;
     for (int i = 0; i < run->n_executables; i++) {
         const struct machine *m = &run->executable[i];
         l->shape[i].lanes = (int)m->lanes;
@@ -159,7 +168,14 @@ static void describe_trees(struct worker *c, const tri_run *run) {
             l->shape[i].tree[k].buckets = t->buckets.n;
             l->shape[i].tree[k].boards = (int)(next - all);
             if (t->buckets.n) l->nodes[k] = t->nodes;
-            for (int b = 0; b < t->buckets.n; b++) *next++ = tree_words(t, b);
+            l->shape[i].tree[k].rounds = t->rounds;
+            l->shape[i].tree[k].apart = t->apart;
+            for (int b = 0; b < t->buckets.n; b++) {
+                const size_t n = t->bucket[b].n_parts;
+                *next++ = tree_words(t, b, (int)(next_part - part));
+                if (n) memcpy(next_part, t->bucket[b].part, n * sizeof *part);
+                next_part += n;
+            }
         }
     }
 }
