@@ -371,6 +371,14 @@ bool board_complete(struct board *b, uint32_t step, int *failed) {
     return *failed < 0 && first_left(b, step, SUMS, NULL) == b->tree->n_nodes;
 }
 
+bool board_holds(struct board *b, uint32_t step, int node) {
+    const struct claim c = look(b, step, node);
+    if (c.state != CLAIM_DONE) return false;
+    const struct claim held = claim_read(&b->slot[c.value]);
+    return held.state == CLAIM_TAKEN && held.value == b->first + node &&
+           is_result(&c, c.value, &held);
+}
+
 int board_slot_of(struct board *b, int node) { return claim_read(&b->node[node]).value; }
 
 void board_clear(struct board *b) {

@@ -35,6 +35,8 @@ struct crew_board {
     int leg;                /* whose lanes are claimed here; -1: none */
     bool summed;            /* else its results are handed from leg to leg */
     uint64_t at, stride, bytes; /* of the slots' memory in its region; bytes: of a result */
+    int part, parts;            /* how it travels: the first of its parts, and how many */
+    bool adds;                  /* it is all numbers of f32, which are added */
 };
 
 /* Boards for steps of several shapes, each with a tree of its own, share slots: a late thread may
@@ -131,6 +133,8 @@ void board_let_go(struct board *b, uint32_t step, struct board *const *reader, i
 bool board_complete(struct board *b, uint32_t step, int *failed);
 /* Of several hosts: whether this one has made all operands of its own lanes. */
 bool board_own_are_done(struct board *b, uint32_t step);
+/* Whether the node is done, and its result is in a slot of its own. */
+bool board_holds(struct board *b, uint32_t step, int node);
 /* The slot of a node that is done. */
 int board_slot_of(struct board *b, int node);
 /* Releases the slots of published nodes of all boards that share them, between two steps: nobody

@@ -22,7 +22,7 @@
 #include "crew/spend.h"
 #include "plan/pipeline.h"
 
-#define CREW_MAGIC 0x36574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x37574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_NAME 56
@@ -168,6 +168,7 @@ struct crew_size {
     int most;            /* workers that can take part in a step; 0: `workers` */
     double audit;        /* fraction of the lanes that a second worker computes */
     int hosts;           /* of the run; 0: one */
+    bool paths;          /* their sums may take another path than the exchange */
     int weight[HOSTS_MOST]; /* by host: its share of the lanes while all take part */
     /* Computed by crew_head_begin: */
     int places;        /* used entries of `worker`: most + spares */
@@ -228,9 +229,12 @@ struct crew_layout {
         struct {
             int buckets; /* 0: no such phase */
             int boards;  /* index of the first bucket's board among all */
+            int rounds;  /* nodes with so many sums above them, or fewer, are rounded; -1: none */
+            size_t apart; /* see struct tree */
         } tree[2];
     } shape[CREW_MOST_SHAPES];
     int nodes[2]; /* by phase: of all shapes and buckets */
+    uint64_t seed;
     int64_t batch;
     struct region region[REGIONS];
 };

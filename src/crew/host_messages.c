@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "crew/head.h"
+#include "plan/transfer.h"
 
 struct walk {
     struct text *to;     /* not null: the message is written there; else it is read: */
@@ -150,6 +151,10 @@ static void wire(struct walk *w, void *p, int64_t least, int64_t most) {
     i32(w, &l->link, least, most);
     i32(w, &l->open, 0, 1);
     i32(w, &l->late, 0, 1);
+    i32(w, &l->path, 0, PATHS);
+    i64(w, &l->latency, 0, INT64_MAX);
+    i64(w, &l->bandwidth, 0, INT64_MAX);
+    i64(w, &l->cpu, 0, INT64_MAX);
 }
 
 static void launch(struct walk *w, void *p, int64_t least, int64_t most) {

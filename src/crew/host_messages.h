@@ -114,6 +114,8 @@ struct host_message {
         int32_t link; /* the row, as option --link has them */
         int32_t open; /* 1: messages are not authenticated */
         int32_t late; /* 1: --overlap off */
+        int32_t path; /* as in struct launch, and what follows: */
+        int64_t latency, bandwidth, cpu; /* nanoseconds, bytes per second, nanoseconds per GB */
     } wire;
     int64_t time, lease; /* nanoseconds */
     int64_t bytes;       /* of the state */

@@ -9,12 +9,16 @@ void hosts_begin(struct crew_hosts *s) {
     atomic_store(&s->enters, 0);
 }
 
-void hosts_deal(int lanes, int n, const int *weight, int32_t *begin) {
+void hosts_deal(const struct lane_tree *tree, int cut, int n, const int *weight, int32_t *begin) {
+    int first[WIRE_NODES_MOST + 1];
+    const int parts = cut < 0 ? tree->lanes : lane_tree_cut(tree, cut, first);
     int64_t all = 0, before = 0;
     for (int i = 0; i < n; i++) all += weight[i];
+    if (cut >= 0) first[parts] = tree->lanes;
     for (int i = 0; i <= n; i++) {
         /* Rounded to the nearest: 7 lanes on three hosts are 2, 3, 2. */
-        begin[i] = (int32_t)((2 * lanes * before + all) / (2 * all));
+        const int part = (int)((2 * parts * before + all) / (2 * all));
+        begin[i] = cut < 0 ? part : first[part];
         if (i < n) before += weight[i];
     }
 }

@@ -21,6 +21,8 @@
 #include <stdint.h>
 
 #include "checkpoint/policy_state.h"
+#include "plan/wire_ask.h"
+#include "plan/lane_tree.h"
 
 #define HOSTS_MOST 64
 #define HOSTS_NAME 64
@@ -70,6 +72,8 @@ struct crew_hosts {
     struct hosts_opening opening[2];
     _Alignas(64) _Atomic uint64_t over; /* the latest step that is over; the ferry */
     _Atomic uint64_t enters; /* the step that is being opened, or has been; the reporter */
+    /* Bytes of sums that were sent and received, and what those sent were in slots; the ferry. */
+    _Atomic uint64_t sent, received, sent_whole;
     /* The host lacks the state that the others have. Set by the agent if it joins, before it starts
      * a worker. The ferry clears it, after it has written the state of some step. */
     atomic_int lacks;
@@ -77,11 +81,13 @@ struct crew_hosts {
      * and the number of steps done, `state`. The reporter writes them, then `agrees`. */
     uint8_t digest[32], state[32];
     atomic_int agrees;
+    atomic_int lacks_path; /* the path that was asked for suits other numbers of hosts; the ferry */
 };
 
 /* Deals lanes by weight: fills begin[0] to begin[n]. Neighbouring hosts have neighbouring lanes; a
- * weight of 0 gets none. At least one weight is positive. */
-void hosts_deal(int lanes, int n, const int *weight, int32_t *begin);
+ * weight of 0 gets none. At least one weight is positive. cut: not lanes are dealt but the nodes of
+ * lane_tree_cut; -1: lanes. */
+void hosts_deal(const struct lane_tree *tree, int cut, int n, const int *weight, int32_t *begin);
 
 /* By how much `clock` may be wrong at that time: clocks drift apart. 0: it is not known. */
 int64_t hosts_unsure(const struct crew_hosts *s, int64_t now);

@@ -32,6 +32,7 @@ enum {
     X(BOARD, 0, 1, REGION_HOST | REGION_EACH, "claims of lanes and slots") /* as slots */ \
     X(BOARD_OF_LANES, 0, 1, REGION_HOST | REGION_EACH, "claims of lanes and slots") \
     X(BOARDS, sizeof(struct crew_board), 0, 0, "where boards are") /* the reporter, once */ \
+    X(PARTS, sizeof(struct wire_part), 0, 0, "how sums travel") /* the same */ \
     /* With several hosts: by lane, what this host computes; by phase and node, what it keeps. The \
      * reporter, when it opens a step; MINE also the ferry. */ \
     X(MINE, 0, 1, REGION_HOST, "which lanes are this host's") \

@@ -23,7 +23,8 @@ enum span_kind {
     SPAN_PIECE,         /* a piece of a step's samples, read ahead */
     SPAN_WRITE,         /* a checkpoint is written */
     /* Of the ferry: `item` is that of the bucket, an item whose operator is "transfer"; `lane` is
-     * the operand's node, `whom` the other host's number, `part` 1 if it is sent there, else 0. */
+     * the sum's node, `leg` the chunk of it (-1: it moves whole), `whom` the other host's number;
+     * `part` is that of span_transfer_part. */
     SPAN_TRANSFER,
 };
 
@@ -40,6 +41,18 @@ struct span {
     int8_t leg;    /* of the lane; -1: it is in one piece */
     uint16_t part; /* of an operator, the seat's member; else 0 */
 };
+
+/* Of a transfer, whether it is sent; the number of chunks; and of the most bytes that it can take,
+ * the part that it did, in 255ths: less than 1 only if --wire packs. */
+static inline uint16_t span_transfer_part(bool sent, int chunks, double part) {
+    return (uint16_t)(sent | (chunks > 1 ? chunks : 0) << 1 | (255 - (int)(255 * part + 0.5)) << 8);
+}
+static inline bool span_is_sent(const struct span *s) { return s->part & 1; }
+static inline int span_chunks(const struct span *s) {
+    const int n = s->part >> 1 & 127;
+    return n ? n : 1;
+}
+static inline double span_wire_part(const struct span *s) { return 1 - (s->part >> 8) / 255.0; }
 
 enum span_thread { SPAN_COMPUTES, SPAN_READS, SPAN_WRITES, SPAN_FERRIES };
 

@@ -26,7 +26,11 @@ static void bind(struct view *v, int shape, int k, int bucket) {
     if (!at->summed) return;
     if (l->region[REGION_KEEPS].bytes) b->keeps = view_region(v, REGION_KEEPS, k);
     v->sums[shape][k][v->n_sums[shape][k]++] = (struct view_sums){
-        b, (char *)view_region(v, REGION_SLOTS + phase, 0) + at->at, at->stride, at->bytes};
+        .board = b, .slots = (char *)view_region(v, REGION_SLOTS + phase, 0) + at->at,
+        .stride = at->stride, .bytes = at->bytes, .parts = at->parts,
+        .part = at->parts ? view_region(v, REGION_PARTS, at->part) : NULL, .adds = at->adds,
+        .leg = at->leg, .rounds = l->shape[shape].tree[k].rounds,
+        .values = view_region(v, REGION_VALUES, 0), .apart = l->shape[shape].tree[k].apart};
 }
 
 static tri_status bind_boards(struct view *v, int shape, int k) {
@@ -54,6 +58,11 @@ tri_status view_map(struct view *v) {
         for (int k = 0; k < 2 && !status; k++) status = bind_boards(v, i, k);
     if (status) view_unmap(v);
     return status;
+}
+
+size_t view_wire_bytes(const struct view_sums *s) {
+    const struct wire_map m = {.part = s->part, .n = s->parts};
+    return s->part ? wire_bytes(&m, 0, wire_blocks(&m)) : s->bytes;
 }
 
 void view_unmap(struct view *v) {

@@ -12,7 +12,17 @@ struct view_sums {
     struct board *board;
     char *slots;
     size_t stride, bytes; /* from slot to slot; of a node's result */
+    const struct wire_part *part; /* how it travels; null: as it is */
+    int parts;
+    const char *values; /* of the store, for the estimates of its parts: see struct tree */
+    size_t apart;
+    bool adds;  /* it is all numbers of f32, which are added */
+    int leg;    /* whose lanes are claimed here; -1: none are */
+    int rounds; /* nodes with so many sums above them, or fewer, are rounded; -1: none is */
 };
+
+/* What a node of it takes on the wire. */
+size_t view_wire_bytes(const struct view_sums *s);
 
 struct view {
     struct crew_head *head;

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ferry/schedule.h"
 #include "ferry/spans.h"
+#include "ferry/state.h"
 
 enum value { OPENING, WHOLE }; /* the item of messages of values */
-#define PIECE (UINT64_C(4) << 20) /* bytes of a state's pieces, but the last of each part */
 
 struct ferry {
     struct ferry_place place;
@@ -37,6 +36,7 @@ struct ferry {
         bool given;       /* it has been sent its pieces */
         uint32_t next;    /* the piece that it sends next */
     } peer[HOSTS_MOST];
+    struct mover_bytes before; /* what ferries before this one have moved */
     struct hosts_opening arriving;
     struct ferry_spans spans;
 };
@@ -47,11 +47,15 @@ static tri_status begin_to_join(struct ferry *f, const struct hosts_opening *o);
 /* ---- making ---- */
 
 static uint64_t most_bytes(const struct view *v) {
-    uint64_t most = PIECE;
+    uint64_t most = STATE_PIECE;
     for (int i = 0; i < v->head->layout.n_shapes; i++)
         for (int k = 0; k < 2; k++)
             for (int b = 0; b < v->n_sums[i][k]; b++)
-                if (v->sums[i][k][b].bytes > most) most = v->sums[i][k][b].bytes;
+                for (int coded = 0; coded < 2; coded++) {
+                    const struct view_sums *s = &v->sums[i][k][b];
+                    const uint64_t bytes = coded ? view_wire_bytes(s) : s->bytes;
+                    if (bytes > most) most = bytes;
+                }
     return most;
 }
 
@@ -76,6 +80,9 @@ tri_status ferry_open(const struct ferry_place *place, struct ferry **out) {
     if (!f) return base_no_memory("a ferry");
     *f = (struct ferry){.place = *place, .head = place->view->head, .self = place->link.self,
                         .teller = -1, .held = true};
+    f->before.sent = atomic_load(&f->head->hosts.sent);
+    f->before.received = atomic_load(&f->head->hosts.received);
+    f->before.whole[0] = atomic_load(&f->head->hosts.sent_whole);
     f->hosts.n = place->link.hosts;
     f->spans.head = f->head;
     struct link_options *o = &f->place.link;
@@ -165,7 +172,7 @@ static tri_status report(struct ferry *f) {
         if (r->opening.step != step) return base_fail(TRI_FAILED, "step %llu has no opening",
                                                       (unsigned long long)step);
         status = schedule_check(f->place.view, f->hosts.n, &r->opening);
-        if (!status) status = schedule_make(f->place.view, NULL, &r->opening, NULL, &s);
+        if (!status) status = schedule_make(f->place.view, NULL, NULL, &r->opening, NULL, &s);
     }
     if (!status && r->step) {
         const struct mover_step is = schedule_step(f->place.view, &s);
@@ -212,19 +219,6 @@ static tri_status hold(struct ferry *f, uint32_t epoch) {
     return try_report(f);
 }
 
-/* The hosts that take part; without those that join. */
-static void take_hosts(const struct ferry *f, const struct host_member *member, bool joined,
-                       struct schedule_hosts *to) {
-    int weights = 0;
-    to->n = f->hosts.n;
-    for (int h = 0; h < to->n; h++) {
-        to->alive[h] = member[h].alive && (joined || !member[h].report.joins);
-        to->weight[h] = to->alive[h] ? member[h].weight : 0;
-        weights += to->weight[h];
-    }
-    for (int h = 0; h < to->n && !weights; h++) to->weight[h] = to->alive[h];
-}
-
 /* The step of the epoch becomes this host's, too. */
 static tri_status take_reports(struct ferry *f, const struct host_member *member) {
     struct crew_hosts *h = &f->head->hosts;
@@ -255,8 +249,23 @@ static tri_status take_reports(struct ferry *f, const struct host_member *member
         atomic_store(&h->offered, f->first);
     }
     if (over(f) < f->first - 1) set_over(f, f->first - 1);
-    take_hosts(f, member, false, &hosts);
-    return schedule_make(f->place.view, &hosts, o, member, &f->rest);
+    schedule_take_hosts(f->hosts.n, member, false, &hosts);
+    return schedule_make(f->place.view, &hosts, NULL, o, member, &f->rest);
+}
+
+/* Of those that take part, one says whether they can take the path that was asked for. */
+static tri_status tell_path(struct ferry *f) {
+    const enum path path = (enum path)(f->place.way.path - 1);
+    int hosts = 0;
+    char text[128];
+    for (int h = 0; h < f->hosts.n; h++) hosts += f->hosts.alive[h];
+    const bool lacks = hosts > 1 && f->place.way.path && !path_allows(path, hosts),
+               was = atomic_exchange(&f->head->hosts.lacks_path, lacks);
+    if (lacks == was || f->teller != f->self) return TRI_OK;
+    base_format(text, sizeof text, lacks ? "%d hosts have no path %s: sums go by exchange"
+                                         : "%d hosts: sums go by path %s again",
+                hosts, path_name(path));
+    return tell(f, HOST_TOLD, 0, text);
 }
 
 static tri_status begin_epoch(struct ferry *f, const struct host_message *m) {
@@ -268,13 +277,15 @@ static tri_status begin_epoch(struct ferry *f, const struct host_message *m) {
     f->teller = m->teller;
     schedule_free(&f->rest);
     for (int i = 0; i < CREW_MOST_SHAPES; i++) schedule_free(&f->dealt[i]);
-    take_hosts(f, m->member, true, &f->hosts);
+    schedule_take_hosts(f->hosts.n, m->member, true, &f->hosts);
     for (int h = 0; h < f->hosts.n; h++) atomic_store(&head->weight[h], f->hosts.weight[h]);
     tri_status status = take_reports(f, m->member);
     if (status) return status;
     atomic_store(&head->epoch, f->epoch);
     atomic_store(&head->teller, f->teller);
     crew_notify(f->head);
+    status = tell_path(f);
+    if (status) return status;
     f->held = false; /* a link may ask at once where a message belongs */
     for (int h = 0; h < f->hosts.n && !status; h++)
         if (f->hosts.alive[h] && h != f->self)
@@ -290,30 +301,10 @@ tri_status ferry_take(struct ferry *f, const struct host_message *m) {
 
 /* ---- a host joins ---- */
 
-/* A piece of the state after step `first`; false: there are not so many. In this order: values,
- * and what a teller must know of the step. The donor of number n sends every piece whose number is
- * n modulo the number of donors. */
+/* A piece of the state after step `first`; false: there are not so many. The donor of number n
+ * sends every piece whose number is n modulo the number of donors. */
 static bool piece_at(const struct ferry *f, uint32_t piece, char **at, uint64_t *bytes) {
-    const struct region *r = f->head->layout.region;
-    const struct view *v = f->place.view;
-    struct crew_course *c = &f->head->course;
-    const struct {
-        void *at;
-        uint64_t bytes;
-    } part[] = {
-        {view_region(v, REGION_VALUES, 0), r[REGION_VALUES].bytes},
-        {view_region(v, REGION_RESULTS, f->first % 2), r[REGION_RESULTS].bytes},
-        {&c->values[f->first % 2], sizeof c->values[0]},
-    };
-    uint64_t from = piece * PIECE;
-    for (size_t i = 0; i < COUNT(part); i++) {
-        *at = (char *)part[i].at + from;
-        *bytes = from < part[i].bytes ? part[i].bytes - from : 0;
-        if (*bytes > PIECE) *bytes = PIECE;
-        if (*bytes) return true;
-        from -= (part[i].bytes + PIECE - 1) / PIECE * PIECE;
-    }
-    return false;
+    return state_piece(f->place.view, f->first, piece, at, bytes);
 }
 
 static int donor(const struct ferry *f, int host) {
@@ -385,7 +376,8 @@ static tri_status end_session(struct ferry *f, int host, const char *why) {
     struct link_event e = {.what = LINK_ENDED, .host = host};
     base_format(e.why, sizeof e.why, "%s", why);
     link_end(f->link, host);
-    mover_take(f->mover, &e);
+    bool published = false;
+    mover_take(f->mover, &e, &published);
     return lose(f, host, e.why);
 }
 
@@ -406,6 +398,13 @@ static tri_status take_opening(struct ferry *f, int host) {
     return TRI_OK;
 }
 
+static void count(struct ferry *f) {
+    const struct mover_bytes now = mover_bytes(f->mover);
+    atomic_store(&f->head->hosts.sent, f->before.sent + now.sent);
+    atomic_store(&f->head->hosts.received, f->before.received + now.received);
+    atomic_store(&f->head->hosts.sent_whole, f->before.whole[0] + now.whole[0]);
+}
+
 static tri_status take_event(struct ferry *f, const struct link_event *e) {
     struct peer *p = e->host >= 0 ? &f->peer[e->host] : NULL;
     if (e->what == LINK_REFUSED) return tell(f, HOST_TOLD, 0, e->why);
@@ -417,8 +416,11 @@ static tri_status take_event(struct ferry *f, const struct link_event *e) {
     } else if (e->what == LINK_ARRIVED && e->header.kind == LINK_VALUE) {
         if (e->header.item == OPENING) return take_opening(f, e->host);
         p->whole = true;
-    } else if (mover_take(f->mover, e)) {
-        crew_notify(f->head);
+    } else {
+        bool published = false;
+        if (mover_take(f->mover, e, &published)) return end_session(f, e->host, tri_message());
+        count(f);
+        if (published) crew_notify(f->head);
     }
     return e->what == LINK_ENDED ? lose(f, e->host, e->why) : TRI_OK;
 }
@@ -534,9 +536,9 @@ static tri_status begin_step(struct ferry *f) {
         if (o->step != next || schedule_check(f->place.view, f->hosts.n, o))
             return base_fail(TRI_FAILED, "step %llu has no opening", (unsigned long long)next);
         s = &f->dealt[o->shape];
-        status = schedule_make(f->place.view, &f->hosts, o, NULL, s);
+        status = schedule_make(f->place.view, &f->hosts, &f->place.way, o, NULL, s);
     }
-    struct mover_step step = {.step = (uint32_t)next};
+    struct mover_step step = {.step = next};
     if (!joined_in(f, next)) step = schedule_step(f->place.view, s);
     step.epoch = f->epoch;
     for (int h = 0; h < f->hosts.n; h++) f->peer[h].whole = f->peer[h].told = false;
@@ -557,7 +559,9 @@ static tri_status follow(struct ferry *f, bool *more) {
             const uint64_t step = f->peer[h].offered = atomic_load(&f->head->hosts.offered);
             status = send_to(f, h, LINK_VALUE, OPENING, step, &o[step % 2], sizeof *o);
         }
-    if (!status && f->step) status = mover_send(f->mover);
+    bool published = false;
+    if (!status && f->step) status = mover_send(f->mover, &published);
+    if (published) crew_notify(f->head);
     for (int h = 0; h < f->hosts.n && !status; h++)
         if (may_give(f, h)) status = give(f, h);
     for (int h = 0; h < f->hosts.n && !status; h++)
@@ -581,6 +585,9 @@ tri_status ferry_work(struct ferry *f) {
         if (!status) status = take_event(f, &e);
         more = false;
         if (!status) status = f->held ? try_report(f) : follow(f, &more);
+        const int wrong = mover_wrong(f->mover);
+        if (!status && wrong >= 0)
+            status = end_session(f, wrong, "it sent a sum that nobody expects of it");
         more |= e.what != LINK_NOTHING;
         if (status) return status;
     }

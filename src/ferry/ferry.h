@@ -23,6 +23,7 @@
 
 #include "crew/host_messages.h"
 #include "crew/view.h"
+#include "ferry/schedule.h"
 #include "link/link.h"
 
 typedef tri_status ferry_tell(void *user, const struct host_message *m);
@@ -32,6 +33,7 @@ struct ferry_place {
     const struct link_row *row;
     struct link_options link; /* all but where, user and most */
     bool late;                /* sums are sent when all lanes of the host are done */
+    struct schedule_way way;
     ferry_tell *tell;         /* to the agent: REPORT, LOST, TOLD */
     void *user;
 };

@@ -2,47 +2,20 @@
 #include "ferry/mover.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-/* A transfer from or to this host. */
-struct move {
-    enum { WAITS, ON_ITS_WAY, OVER } state; /* on its way: given to the link, or arriving */
-    int slot;   /* that a payload is arriving in */
-    int64_t began; /* when it was given to the link, or announced; if it is watched */
-    int unsent; /* the next one of the bucket; -1: none */
-};
-
-/* Memory grows only. */
-struct phase {
-    struct mover_phase is;
-    struct move *move; /* by transfer */
-    int *unsent;       /* by bucket: the first transfer from this host that waits; -1: none */
-    int *expects;      /* [bucket][node]: the transfer to this host; -1: none */
-    int has;           /* the first of [bucket][operand] that was not there at the last look */
-    size_t moves, buckets, nodes;
-};
-
-struct mover {
-    int self, hosts, owner;
-    struct link *link;
-    uint32_t epoch, step;
-    bool fresh; /* the epoch has begun, and no step in it */
-    bool late;  /* see mover_send_late */
-    struct phase phase[2];
-    int *lent;    /* by host: payloads that the link has */
-    bool *joined; /* by host */
-    int arriving;
-    void (*moved)(void *user, const struct mover_moved *is); /* null: nobody watches */
-    void *user;
-};
+#include "ferry/mover_inside.h"
 
 tri_status mover_open(int self, int hosts, int owner, struct mover **out) {
     struct mover *m = *out = calloc(1, sizeof *m);
     if (m) {
-        *m = (struct mover){.self = self, .hosts = hosts, .owner = owner, .fresh = true};
+        *m = (struct mover){.self = self, .hosts = hosts, .owner = owner, .fresh = true,
+                            .wrong = -1};
         m->lent = calloc((size_t)hosts, sizeof *m->lent);
         m->joined = calloc((size_t)hosts, sizeof *m->joined);
+        m->coded = calloc((size_t)hosts + MOVER_CODED, sizeof *m->coded);
     }
-    if (m && m->lent && m->joined) return TRI_OK;
+    if (m && m->lent && m->joined && m->coded) return TRI_OK;
     mover_close(m);
     *out = NULL;
     return base_no_memory("a mover of sums");
@@ -52,9 +25,12 @@ void mover_close(struct mover *m) {
     if (!m) return;
     for (int k = 0; k < 2; k++) {
         free(m->phase[k].move);
-        free(m->phase[k].unsent);
+        for (size_t b = 0; b < m->phase[k].buckets; b++) pieces_free(&m->phase[k].way[b].pieces);
+        free(m->phase[k].way);
         free(m->phase[k].expects);
     }
+    for (int i = 0; m->coded && i < m->hosts + MOVER_CODED; i++) free(m->coded[i].at);
+    free(m->coded);
     free(m->lent);
     free(m->joined);
     free(m);
@@ -73,29 +49,72 @@ static void begin_move(const struct mover *m, struct move *x) {
     if (m->moved) x->began = base_now();
 }
 
-static void end_move(const struct mover *m, struct move *x, int host, bool sent) {
-    x->state = OVER;
-    for (int k = 0; m->moved && k < 2; k++) {
-        const struct phase *p = &m->phase[k];
-        if (!p->is.tree || x < p->move || x >= p->move + p->is.plan->n) continue;
-        const struct transfer *t = &p->is.plan->all[x - p->move];
-        m->moved(m->user, &(struct mover_moved){host, k, t->bucket, t->node, sent, x->began});
-    }
+/* The range of a transfer in the slots. */
+static void range(const struct phase *p, const struct transfer *t, uint64_t *first, uint64_t *n) {
+    wire_chunk(&p->way[t->bucket].map, t->chunk, p->is.plan->chunks[t->bucket], first, n);
 }
+
+static size_t bytes_of(const struct phase *p, const struct transfer *t) {
+    uint64_t first, n;
+    range(p, t, &first, &n);
+    return wire_bytes(&p->way[t->bucket].map, first, n);
+}
+
+/* The phase of a transfer; null: it is of an earlier epoch. */
+static struct phase *phase_of(struct mover *m, const struct move *x) {
+    for (int k = 0; k < 2; k++) {
+        struct phase *p = &m->phase[k];
+        if (p->is.tree && x >= p->move && x < p->move + p->is.plan->n) return p;
+    }
+    return NULL;
+}
+
+/* What a message is of the most that it could be; an empty chunk is all of it. */
+static double share_of(const struct move *x, size_t most) {
+    return most ? (double)x->bytes / (double)most : 1;
+}
+
+static void end_move(struct mover *m, struct move *x, int host, bool sent) {
+    const struct phase *p = phase_of(m, x);
+    x->state = OVER;
+    if (!p) return;
+    const struct transfer *t = &p->is.plan->all[x - p->move];
+    const struct way *w = &p->way[t->bucket];
+    uint64_t first, n;
+    range(p, t, &first, &n);
+    *(sent ? &m->bytes.sent : &m->bytes.received) += x->bytes;
+    m->bytes.whole[!sent] += wire_slot_bytes(&w->map, first, n);
+    if (m->moved)
+        m->moved(m->user, &(struct mover_moved){host, (int)(p - m->phase), t->bucket, t->node,
+                                                t->chunk, p->is.plan->chunks[t->bucket], sent,
+                                                share_of(x, bytes_of(p, t)),
+                                                x->began});
+}
+
+struct mover_bytes mover_bytes(const struct mover *m) { return m->bytes; }
 
 /* ---- a step ---- */
 
-static int *expected(const struct phase *p, int bucket, int node) {
-    return &p->expects[bucket * p->is.tree->n_nodes + node];
+static int *expected(const struct phase *p, int bucket, int node, int chunk) {
+    return &p->expects[p->way[bucket].expects + node * p->is.plan->chunks[bucket] + chunk];
 }
 
 static int operands(const struct mover_phase *p) {
     return p->tree ? p->plan->buckets * p->plan->n_operands : 0;
 }
 
-static bool has_operand(const struct mover_phase *p, uint32_t step, int i) {
+static bool has_operand(const struct mover_phase *p, uint64_t step, int i) {
     const struct transfers *t = p->plan;
-    return board_is_done(p->sums[i / t->n_operands].board, step, t->operand[i % t->n_operands]);
+    return board_is_done(p->sums[i / t->n_operands].board, (uint32_t)step,
+                         t->operand[i % t->n_operands]);
+}
+
+static bool is_own(const struct phase *p, int i) {
+    const struct transfers *t = p->is.plan;
+    const _Atomic uint8_t *mine = p->is.sums[i / t->n_operands].board->mine;
+    int node = t->operand[i % t->n_operands];
+    while (p->is.tree->node[node].left >= 0) node = p->is.tree->node[node].left;
+    return mine && atomic_load(&mine[node]) != BOARD_OTHERS;
 }
 
 static bool grow(void *array, size_t *capacity, size_t n, size_t element) {
@@ -107,24 +126,80 @@ static bool grow(void *array, size_t *capacity, size_t n, size_t element) {
     return *at;
 }
 
+static tri_status grow_ways(struct phase *p, size_t n) {
+    if (n <= p->buckets) return TRI_OK;
+    struct way *more = realloc(p->way, n * sizeof *more);
+    if (!more) return base_no_memory("the transfers of a step");
+    p->way = more;
+    memset(p->way + p->buckets, 0, (n - p->buckets) * sizeof *p->way);
+    p->buckets = n;
+    return TRI_OK;
+}
+
+/* Returns how many pieces all buckets have. */
+static tri_status begin_ways(struct mover *m, struct phase *p, size_t *pieces) {
+    const struct transfers *t = p->is.plan;
+    tri_status status = grow_ways(p, (size_t)t->buckets);
+    *pieces = 0;
+    p->pieces = false;
+    for (int b = 0; b < t->buckets && !status; b++) {
+        struct way *w = &p->way[b];
+        const struct view_sums *s = &p->is.sums[b];
+        w->whole = (struct wire_part){.n = s->bytes / 4, .format = WIRE_F32};
+        w->map = (struct wire_map){.part = s->part ? s->part : &w->whole,
+                                   .n = s->part ? s->parts : 1};
+        w->plain = wire_is_plain(&w->map);
+        w->unsent = -1;
+        w->here = 0;
+        w->expects = (int)*pieces;
+        *pieces += (size_t)p->is.tree->n_nodes * (size_t)t->chunks[b];
+        w->pieces.tree = t->path[b] == PATH_EXCHANGE ? NULL : p->is.tree;
+        p->pieces |= t->path[b] != PATH_EXCHANGE;
+        w->pieces.sums = s;
+        w->pieces.map = &w->map;
+        w->pieces.owner = m->owner;
+        w->pieces.key = (struct wire_key){m->seed, m->step, 0};
+        if (w->pieces.tree) status = pieces_begin(&w->pieces, t, b);
+    }
+    return status;
+}
+
+/* A message of a chunk is at most this long. */
+static tri_status grow_coded(struct mover *m, const struct phase *p) {
+    size_t most = m->coded_bytes;
+    for (int b = 0; b < p->is.plan->buckets; b++) {
+        const struct wire_map *map = &p->way[b].map;
+        if (p->way[b].plain) continue;
+        const size_t bytes = wire_bytes(map, 0, wire_blocks(map));
+        if (bytes > most) most = bytes;
+    }
+    for (int i = 0; i < m->hosts + MOVER_CODED && most > m->coded_bytes; i++) {
+        free(m->coded[i].at);
+        if (!(m->coded[i].at = malloc(most))) return base_no_memory("what hosts send");
+    }
+    m->coded_bytes = most;
+    return TRI_OK;
+}
+
 static tri_status begin(struct mover *m, struct phase *p) {
     const struct transfers *t = p->is.plan;
+    size_t pieces;
     p->has = 0;
     if (!p->is.tree) return TRI_OK;
-    const size_t nodes = (size_t)t->buckets * (size_t)p->is.tree->n_nodes;
+    tri_status status = begin_ways(m, p, &pieces);
+    if (!status) status = grow_coded(m, p);
+    if (status) return status;
     if (!grow(&p->move, &p->moves, (size_t)t->n + 1, sizeof *p->move) ||
-        !grow(&p->unsent, &p->buckets, (size_t)t->buckets + 1, sizeof *p->unsent) ||
-        !grow(&p->expects, &p->nodes, nodes + 1, sizeof *p->expects))
+        !grow(&p->expects, &p->nodes, pieces + 1, sizeof *p->expects))
         return base_no_memory("the transfers of a step");
-    for (size_t i = 0; i < nodes; i++) p->expects[i] = -1;
-    for (int b = 0; b < t->buckets; b++) p->unsent[b] = -1;
+    for (size_t i = 0; i < pieces; i++) p->expects[i] = -1;
     for (int i = t->n - 1; i >= 0; i--) {
         const struct transfer *x = &t->all[i];
-        p->move[i] = (struct move){.unsent = -1};
-        if (x->to == m->self) *expected(p, x->bucket, x->node) = i;
+        p->move[i] = (struct move){.unsent = -1, .coded = -1, .slot = -1};
+        if (x->to == m->self) *expected(p, x->bucket, x->node, x->chunk) = i;
         if (x->from != m->self) continue;
-        p->move[i].unsent = p->unsent[x->bucket];
-        p->unsent[x->bucket] = i;
+        p->move[i].unsent = p->way[x->bucket].unsent;
+        p->way[x->bucket].unsent = i;
     }
     return TRI_OK;
 }
@@ -132,8 +207,11 @@ static tri_status begin(struct mover *m, struct phase *p) {
 /* Another mover may have died after it published a sum. */
 static void repair(const struct mover *m, const struct mover_phase *p) {
     for (int i = 0; i < operands(p); i++)
-        board_end_below(p->sums[i / p->plan->n_operands].board, m->step, m->owner,
+        board_end_below(p->sums[i / p->plan->n_operands].board, (uint32_t)m->step, m->owner,
                         p->plan->operand[i % p->plan->n_operands]);
+    for (int b = 0; p->tree && b < p->plan->buckets; b++)
+        if (board_holds(p->sums[b].board, (uint32_t)m->step, p->tree->n_nodes - 1))
+            board_end_below(p->sums[b].board, (uint32_t)m->step, m->owner, p->tree->n_nodes - 1);
 }
 
 static bool lends(const struct mover *m) {
@@ -142,10 +220,26 @@ static bool lends(const struct mover *m) {
     return lent;
 }
 
+/* Whether the link, or a transfer that waits, reads a slot of pieces. */
+static bool reads_pieces(const struct mover *m, const struct phase *p) {
+    for (int b = 0; b < p->is.plan->buckets; b++)
+        if (p->way[b].pieces.tree && (p->way[b].unsent >= 0 || !p->way[b].pieces.is_over))
+            return true;
+    return lends(m);
+}
+
+/* Slots that are not published are free again before the step is over. */
+static void let_go(const struct mover *m, struct phase *p) {
+    if (!p->is.tree || !p->pieces || reads_pieces(m, p)) return;
+    for (int b = 0; b < p->is.plan->buckets; b++) pieces_drop(&p->way[b].pieces);
+}
+
 tri_status mover_begin(struct mover *m, const struct mover_step *s) {
     CHECK(!m->arriving && !lends(m));
+    for (int k = 0; k < 2; k++) let_go(m, &m->phase[k]);
     m->epoch = s->epoch;
     m->step = s->step;
+    m->seed = s->seed;
     tri_status status = TRI_OK;
     for (int k = 0; k < 2 && !status; k++) {
         m->phase[k].is = s->phase[k];
@@ -160,41 +254,93 @@ tri_status mover_begin(struct mover *m, const struct mover_step *s) {
 
 /* ---- sending ---- */
 
-static bool can_send(const struct mover *m, const struct phase *p, int i) {
+/* A buffer with the bytes of a transfer, coded by now; null: all are used. */
+static struct coded *code(struct mover *m, const struct phase *p, const struct transfer *x) {
+    const int k = (int)(p - m->phase);
+    struct coded *free = NULL;
+    for (struct coded *c = m->coded; c < m->coded + MOVER_CODED; c++) {
+        if (!c->users) free = c;
+        else if (c->phase == k && c->bucket == x->bucket && c->node == x->node &&
+                 c->chunk == x->chunk)
+            return c;
+    }
+    return free;
+}
+
+static char *slot_of(struct phase *p, int bucket, int node) {
+    const struct view_sums *s = &p->is.sums[bucket];
+    struct pieces *pieces = &p->way[bucket].pieces;
+    return pieces->tree
+               ? pieces_slot(pieces, node)
+               : s->slots + s->stride * (size_t)board_slot_of(s->board, node);
+}
+
+static bool is_there(struct mover *m, struct phase *p, const struct transfer *x) {
+    const struct pieces *pieces = &p->way[x->bucket].pieces;
+    return pieces->tree ? pieces_has(pieces, x->node, x->chunk)
+                        : board_is_done(p->is.sums[x->bucket].board, (uint32_t)m->step, x->node);
+}
+
+static bool can_send(struct mover *m, struct phase *p, int i) {
     const struct transfer *x = &p->is.plan->all[i];
-    return m->joined[x->to] && board_is_done(p->is.sums[x->bucket].board, m->step, x->node);
+    return m->joined[x->to] && is_there(m, p, x) &&
+           (p->way[x->bucket].plain || code(m, p, x));
 }
 
 static tri_status send(struct mover *m, int k, int i) {
-    const struct phase *p = &m->phase[k];
+    struct phase *p = &m->phase[k];
     const struct transfer *x = &p->is.plan->all[i];
-    const struct view_sums *s = &p->is.sums[x->bucket];
-    const struct link_header h = {.epoch = m->epoch, .step = m->step, .kind = LINK_SUM,
+    const struct way *w = &p->way[x->bucket];
+    const struct link_header h = {.epoch = m->epoch, .step = (uint32_t)m->step, .kind = LINK_SUM,
                                   .item = (uint32_t)x->bucket, .node = (uint32_t)x->node,
-                                  .part = (uint32_t)k, .format = (uint32_t)x->format};
-    const char *slot = s->slots + s->stride * (size_t)board_slot_of(s->board, x->node);
+                                  .part = (uint32_t)k, .format = !w->plain,
+                                  .offset = (uint64_t)x->chunk};
+    const char *from = slot_of(p, x->bucket, x->node);
+    uint64_t first, n;
+    range(p, x, &first, &n);
+    p->move[i].bytes = bytes_of(p, x);
+    if (w->plain) {
+        from += first * WIRE_BLOCK * sizeof(float);
+    } else {
+        struct coded *c = code(m, p, x);
+        if (!c->users) {
+            *c = (struct coded){.at = c->at, .phase = k, .bucket = x->bucket, .node = x->node,
+                                .chunk = x->chunk};
+            c->bytes = wire_put(&w->map, from, first, n, c->at);
+        }
+        c->users++;
+        p->move[i].coded = (int)(c - m->coded);
+        p->move[i].bytes = c->bytes;
+        from = (const char *)c->at;
+    }
     begin_move(m, &p->move[i]);
     m->lent[x->to]++;
-    return link_send(m->link, x->to, &h, slot, s->bytes, &p->move[i]);
+    return link_send(m->link, x->to, &h, from, p->move[i].bytes, &p->move[i]);
 }
 
 void mover_send_late(struct mover *m) { m->late = true; }
 
 /* Whether the phase's sums can be sent, as far as others are concerned. */
 static bool is_time(const struct mover *m, const struct phase *p) {
-    for (int b = 0; m->late && p->is.tree && b < p->is.plan->buckets; b++)
-        for (int i = p->unsent[b]; i >= 0; i = p->move[i].unsent)
-            if (!board_is_done(p->is.sums[b].board, m->step, p->is.plan->all[i].node)) return false;
+    for (int i = 0; m->late && i < operands(&p->is); i++)
+        if (is_own(p, i) && !has_operand(&p->is, m->step, i)) return false;
     return p->is.tree;
 }
 
-/* Of each bucket in the schedule's order, but none waits for one that is late. */
-tri_status mover_send(struct mover *m) {
+static void look(struct phase *p) {
+    for (int b = 0; p->is.tree && b < p->is.plan->buckets; b++)
+        if (p->way[b].pieces.tree) pieces_look(&p->way[b].pieces);
+}
+
+/* Of each bucket in the schedule's order, but none waits for one that is late; if no buffer is
+ * free, all wait that are coded. */
+tri_status mover_send(struct mover *m, bool *published) {
     for (int k = 0; k < 2; k++) {
-        const struct phase *p = &m->phase[k];
+        struct phase *p = &m->phase[k];
         const bool now = is_time(m, p);
+        look(p);
         for (int b = 0; now && b < p->is.plan->buckets; b++)
-            for (int *at = &p->unsent[b]; *at >= 0;) {
+            for (int *at = &p->way[b].unsent; *at >= 0;) {
                 const int i = *at;
                 tri_status status = TRI_OK;
                 if (!can_send(m, p, i)) {
@@ -204,17 +350,22 @@ tri_status mover_send(struct mover *m) {
                 *at = p->move[i].unsent;
                 if ((status = send(m, k, i))) return status;
             }
+        *published |= mover_publish(m, p);
+        let_go(m, p);
     }
     return TRI_OK;
 }
 
 bool mover_can_send(struct mover *m) {
     for (int k = 0; k < 2; k++) {
-        const struct phase *p = &m->phase[k];
+        struct phase *p = &m->phase[k];
         const bool now = is_time(m, p);
-        for (int b = 0; now && b < p->is.plan->buckets; b++)
-            for (int i = p->unsent[b]; i >= 0; i = p->move[i].unsent)
+        if (mover_can_publish(m, p)) return true;
+        for (int b = 0; now && b < p->is.plan->buckets; b++) {
+            if (p->way[b].pieces.tree && pieces_wants(&p->way[b].pieces)) return true;
+            for (int i = p->way[b].unsent; i >= 0; i = p->move[i].unsent)
                 if (can_send(m, p, i)) return true;
+        }
     }
     return false;
 }
@@ -223,7 +374,7 @@ bool mover_has_sent(const struct mover *m) {
     for (int k = 0; k < 2; k++) {
         const struct phase *p = &m->phase[k];
         for (int b = 0; p->is.tree && b < p->is.plan->buckets; b++)
-            if (p->unsent[b] >= 0) return false;
+            if (p->way[b].unsent >= 0) return false;
     }
     return !lends(m);
 }
@@ -234,12 +385,14 @@ bool mover_has_sent(const struct mover *m) {
 static struct move *announced(struct mover *m, int host, const struct link_header *h) {
     const struct phase *p = &m->phase[h->part == 1];
     const struct transfers *t = p->is.plan;
-    if (h->epoch != m->epoch || h->step != m->step || h->part > 1 || !p->is.tree ||
-        h->item >= (uint32_t)t->buckets || h->node >= (uint32_t)p->is.tree->n_nodes)
+    if (h->epoch != m->epoch || h->step != (uint32_t)m->step || h->part > 1 || !p->is.tree ||
+        h->item >= (uint32_t)t->buckets || h->node >= (uint32_t)p->is.tree->n_nodes ||
+        h->offset >= (uint64_t)t->chunks[h->item])
         return NULL;
-    const int i = *expected(p, (int)h->item, (int)h->node);
-    if (i < 0 || t->all[i].from != host || h->format != (uint32_t)t->all[i].format ||
-        h->length != p->is.sums[h->item].bytes || h->offset)
+    const int i = *expected(p, (int)h->item, (int)h->node, (int)h->offset);
+    if (i < 0 || t->all[i].from != host || h->format != !p->way[h->item].plain ||
+        h->length > bytes_of(p, &t->all[i]) ||
+        (h->length < bytes_of(p, &t->all[i]) && !wire_is_packed(&p->way[h->item].map)))
         return NULL;
     return &p->move[i];
 }
@@ -247,7 +400,7 @@ static struct move *announced(struct mover *m, int host, const struct link_heade
 /* Messages of a peer are in order: whatever it sent for this step came before one of a later step.
  * So no message that this step needs comes after one of a later step. */
 static bool is_later(const struct mover *m, const struct link_header *h) {
-    return m->fresh || (int32_t)(h->step - m->step) > 0;
+    return m->fresh || (int32_t)(h->step - (uint32_t)m->step) > 0;
 }
 
 void *mover_where(void *user, int host, const struct link_header *h) {
@@ -255,62 +408,140 @@ void *mover_where(void *user, int host, const struct link_header *h) {
     if (h->kind != LINK_SUM) return NULL;
     if (is_later(m, h)) return LINK_LATER;
     struct move *x = announced(m, host, h);
-    if (!x || x->state != WAITS) return NULL;
-    const struct view_sums *s = &m->phase[h->part].is.sums[h->item];
+    if (!x || x->state != WAITS) {
+        if (h->epoch == m->epoch && h->step == (uint32_t)m->step) m->wrong = host;
+        return NULL;
+    }
+    struct phase *p = &m->phase[h->part];
+    struct way *w = &p->way[h->item];
+    const struct view_sums *s = &p->is.sums[h->item];
+    uint64_t first, n;
+    char *slot;
+    range(p, &p->is.plan->all[x - p->move], &first, &n);
+    struct coded *in = &m->coded[MOVER_CODED + host];
+    if (!w->plain && in->users) return LINK_LATER; /* the message before has not been decoded */
     x->state = OVER;
     /* The host has computed it, as an earlier epoch asked. */
-    if (board_is_done(s->board, m->step, (int)h->node)) return NULL;
+    if (board_is_done(s->board, (uint32_t)m->step, (int)h->node)) return NULL;
     begin_move(m, x);
-    x->slot = board_take(s->board, m->step, m->owner, (int)h->node);
+    x->bytes = (size_t)h->length;
     m->arriving++;
-    return s->slots + s->stride * (size_t)x->slot;
+    if (w->pieces.tree) {
+        slot = pieces_slot(&w->pieces, (int)h->node);
+    } else {
+        x->slot = board_take(s->board, (uint32_t)m->step, m->owner, (int)h->node);
+        slot = s->slots + s->stride * (size_t)x->slot;
+    }
+    if (!w->plain) in->users = 1;
+    return w->plain ? slot + first * WIRE_BLOCK * sizeof(float) : (char *)in->at;
 }
 
-static void arrived(struct mover *m, const struct link_event *e) {
+/* Decodes what has arrived. */
+static tri_status decode(struct mover *m, struct phase *p, const struct move *x, int host) {
+    const struct transfer *t = &p->is.plan->all[x - p->move];
+    struct way *w = &p->way[t->bucket];
+    const struct view_sums *s = &p->is.sums[t->bucket];
+    struct coded *in = &m->coded[MOVER_CODED + host];
+    struct wire_map map = w->map;
+    uint64_t first, n;
+    range(p, t, &first, &n);
+    if (w->plain) return TRI_OK;
+    const int top = p->is.tree->node[t->node].top;
+    if (top >= 0 && s->values) map.estimate = s->values + s->apart * (size_t)top;
+    tri_status status = wire_take(&map, in->at, x->bytes, first, n,
+                                  w->pieces.tree ? pieces_slot(&w->pieces, t->node)
+                                                 : s->slots + s->stride * (size_t)x->slot);
+    in->users = 0;
+    if (!status) link_resume(m->link, host);
+    return status;
+}
+
+static tri_status arrived(struct mover *m, const struct link_event *e) {
     const struct link_header *h = &e->header;
     struct move *x = announced(m, e->host, h);
     CHECK(x && x->state == ON_ITS_WAY);
-    board_publish_whole(m->phase[h->part].is.sums[h->item].board, m->step, m->owner, (int)h->node,
-                        x->slot);
+    struct phase *p = &m->phase[h->part];
+    struct way *w = &p->way[h->item];
+    tri_status status = decode(m, p, x, e->host);
+    if (status) return status;
     end_move(m, x, e->host, false);
+    if (w->pieces.tree) {
+        m->arriving--;
+        pieces_put(&w->pieces, (int)h->node, (int)h->offset);
+    } else {
+        x->state = HERE;
+        w->here++;
+    }
+    return TRI_OK;
+}
+
+static void drop(struct mover *m, struct phase *p, int i) {
+    const struct transfer *x = &p->is.plan->all[i];
+    if (!p->way[x->bucket].pieces.tree)
+        board_drop(p->is.sums[x->bucket].board, (uint32_t)m->step, m->owner, x->node,
+                   p->move[i].slot);
     m->arriving--;
+    p->way[x->bucket].here -= p->move[i].state == HERE;
+    p->move[i].state = WAITS;
 }
 
 /* What the peer had may be lost: a new epoch must follow. */
 static void lose(struct mover *m, int host) {
     m->lent[host] = 0;
     m->joined[host] = false;
+    m->coded[MOVER_CODED + host].users = 0;
     for (int k = 0; k < 2; k++) {
-        const struct phase *p = &m->phase[k];
+        struct phase *p = &m->phase[k];
         for (int i = 0; p->is.tree && i < p->is.plan->n; i++) {
             const struct transfer *x = &p->is.plan->all[i];
-            if (x->from != host || x->to != m->self || p->move[i].state != ON_ITS_WAY) continue;
-            board_drop(p->is.sums[x->bucket].board, m->step, m->owner, x->node, p->move[i].slot);
-            p->move[i].state = WAITS;
-            m->arriving--;
+            if (x->from == host && x->to == m->self && p->move[i].state == ON_ITS_WAY)
+                drop(m, p, i);
+            if (x->to != host || p->move[i].state != ON_ITS_WAY || p->move[i].coded < 0) continue;
+            m->coded[p->move[i].coded].users--;
+            p->move[i].coded = -1;
         }
     }
 }
 
 void mover_stop(struct mover *m) {
     for (int host = 0; host < m->hosts; host++) lose(m, host);
-    for (int k = 0; k < 2; k++) m->phase[k].is = (struct mover_phase){0};
+    for (int k = 0; k < 2; k++) {
+        struct phase *p = &m->phase[k];
+        for (int i = 0; p->is.tree && i < p->is.plan->n; i++)
+            if (p->move[i].state == HERE) drop(m, p, i);
+        for (int b = 0; p->is.tree && b < p->is.plan->buckets; b++)
+            if (p->way[b].pieces.tree) pieces_drop(&p->way[b].pieces);
+        p->is = (struct mover_phase){0};
+    }
     m->fresh = true;
 }
 
-bool mover_take(struct mover *m, const struct link_event *e) {
+int mover_wrong(struct mover *m) {
+    const int host = m->wrong;
+    m->wrong = -1;
+    return host;
+}
+
+tri_status mover_take(struct mover *m, const struct link_event *e, bool *published) {
+    tri_status status = TRI_OK;
     if (e->what == LINK_SENT) {
-        end_move(m, e->token, e->host, true);
+        struct move *x = e->token;
+        if (x->coded >= 0) m->coded[x->coded].users--;
+        x->coded = -1;
+        end_move(m, x, e->host, true);
         m->lent[e->host]--;
     }
     if (e->what == LINK_JOINED) m->joined[e->host] = true;
     if (e->what == LINK_ENDED) lose(m, e->host);
-    if (e->what != LINK_ARRIVED || e->header.kind != LINK_SUM) return false;
-    arrived(m, e);
-    return true;
+    if (e->what != LINK_ARRIVED || e->header.kind != LINK_SUM) return TRI_OK;
+    status = arrived(m, e);
+    for (int k = 0; k < 2 && !status; k++) *published |= mover_publish(m, &m->phase[k]);
+    return status;
 }
 
+/* What a thread has made may still be arriving, as a root whose operands had come before. */
 bool mover_has_all(struct mover *m) {
+    if (m->arriving) return false;
     for (int k = 0; k < 2; k++) {
         struct phase *p = &m->phase[k];
         for (; p->has < operands(&p->is); p->has++)
@@ -319,11 +550,17 @@ bool mover_has_all(struct mover *m) {
     return true;
 }
 
+/* An operand that came with the root has no slot of its own. */
+static bool holds(const struct mover_phase *p, uint64_t step, int bucket, int k) {
+    const int node = k < p->plan->n_operands ? p->plan->operand[k] : p->tree->n_nodes - 1;
+    return board_holds(p->sums[bucket].board, (uint32_t)step, node);
+}
+
 uint32_t mover_report(const struct mover_step *s, uint8_t *has) {
     uint32_t n = 0;
     for (int k = 0; k < 2; k++)
-        for (int i = 0; i < operands(&s->phase[k]); i++, n++)
-            if (has && has_operand(&s->phase[k], s->step, i))
-                has[n / 8] |= (uint8_t)(1u << n % 8);
+        for (int b = 0; s->phase[k].tree && b < s->phase[k].plan->buckets; b++)
+            for (int i = 0; i <= s->phase[k].plan->n_operands; i++, n++)
+                if (has && holds(&s->phase[k], s->step, b, i)) has[n / 8] |= (uint8_t)(1u << n % 8);
     return n;
 }

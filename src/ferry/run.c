@@ -85,7 +85,10 @@ static tri_status start(struct process *p, struct host_message *m) {
     const struct link_row *row;
     if ((status = link_row_find(m->wire.link, &row))) return status;
     const struct ferry_place place = {
-        .view = &p->view, .row = row, .late = m->wire.late, .tell = tell, .user = p,
+        .view = &p->view, .row = row, .late = m->wire.late,
+        .way = {m->wire.path, {(double)m->wire.latency / 1e9, (double)m->wire.bandwidth,
+                               (double)m->wire.cpu / 1e9}},
+        .tell = tell, .user = p,
         .link = {.self = m->host, .hosts = m->hosts, .run = m->run,
                  .key = m->wire.open ? NULL : p->key,
                  /* If a whole host is silent, the coordinator is to notice first. */

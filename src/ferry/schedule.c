@@ -5,6 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+void schedule_take_hosts(int n, const struct host_member *member, bool joined,
+                         struct schedule_hosts *to) {
+    int weights = 0;
+    to->n = n;
+    for (int h = 0; h < n; h++) {
+        to->alive[h] = member[h].alive && (joined || !member[h].report.joins);
+        to->weight[h] = to->alive[h] ? member[h].weight : 0;
+        weights += to->weight[h];
+    }
+    for (int h = 0; h < n && !weights; h++) to->weight[h] = to->alive[h];
+}
+
 tri_status schedule_check(const struct view *v, int hosts, const struct hosts_opening *o) {
     const struct crew_layout *l = &v->head->layout;
     bool right = o->step && o->shape >= 0 && o->shape < l->n_shapes && o->hosts > 0 &&
@@ -42,20 +54,52 @@ static tri_status take_bits(int hosts, const struct host_member *member, uint64_
     return TRI_OK;
 }
 
+static tri_status choose(const struct view_sums *sums, const struct lane_tree *tree,
+                         const struct transfer_share *share, const struct schedule_way *way,
+                         enum path *path) {
+    double seconds[PATHS];
+    int hosts = 0;
+    for (int h = 0; h < share->hosts; h++) hosts += !share->alive || share->alive[h];
+    *path = PATH_EXCHANGE;
+    if (!sums->adds) return TRI_OK;
+    if (way->path && path_allows((enum path)(way->path - 1), hosts))
+        *path = (enum path)(way->path - 1);
+    if (way->path || !(way->link.bandwidth > 0)) return TRI_OK;
+    return path_choose(tree, share, &way->link, (double)view_wire_bytes(sums), seconds, path);
+}
+
+/* A step may have been opened just before a host went, whose lanes are then computed again. */
+static bool all_are_alive(const struct transfer_share *share) {
+    bool all = true;
+    for (int h = 0; h < share->hosts; h++)
+        all &= !share->alive || share->alive[h] || share->begin[h] == share->begin[h + 1];
+    return all;
+}
+
 static tri_status make_phase(const struct view *v, const struct host_member *member, int k,
-                             struct transfer_share *share, uint32_t *at, struct schedule *s) {
+                             const struct schedule_way *way, struct transfer_share *share,
+                             uint32_t *at, struct schedule *s) {
+    enum path *path = NULL;
     const struct lane_tree *tree = &v->tree[s->of.shape][k];
     tri_status status = TRI_OK;
     uint8_t *has = NULL;
     share->buckets = v->n_sums[s->of.shape][k];
-    const uint32_t n = (uint32_t)(share->buckets * transfers_operands(tree, share->hosts,
-                                                                      share->begin, NULL, NULL));
+    const int operands = transfers_operands(tree, share->hosts, share->begin, NULL, NULL);
+    const uint32_t n = (uint32_t)(share->buckets * (operands + 1)); /* and the root */
     if (member) status = take_bits(share->hosts, member, s->of.step, *at, n, &has);
     share->has = has;
+    share->path = NULL;
+    if (!status && way && k && !member && all_are_alive(share)) {
+        share->path = path = calloc((size_t)share->buckets + 1, sizeof *path);
+        if (!path) status = base_no_memory("paths");
+        for (int b = 0; b < share->buckets && !status; b++)
+            status = choose(&v->sums[s->of.shape][k][b], tree, share, way, &path[b]);
+    }
     if (!status) status = transfers_make(tree, share, &s->phase[k]);
     *at += n;
     if (!status) share->again = s->phase[k].again;
     free(has);
+    free(path);
     return status;
 }
 
@@ -69,8 +113,8 @@ static tri_status check_reports(int hosts, const struct host_member *member, uin
 }
 
 tri_status schedule_make(const struct view *v, const struct schedule_hosts *hosts,
-                         const struct hosts_opening *o, const struct host_member *member,
-                         struct schedule *s) {
+                         const struct schedule_way *way, const struct hosts_opening *o,
+                         const struct host_member *member, struct schedule *s) {
     const bool is_there = s->of.step && is_dealt_alike(&s->of, o);
     uint32_t bits = 0;
     s->of.step = o->step;
@@ -81,14 +125,14 @@ tri_status schedule_make(const struct view *v, const struct schedule_hosts *host
     if (hosts) share.alive = hosts->alive, share.weight = hosts->weight;
     tri_status status = TRI_OK;
     for (int k = 0; k < 2 && !status; k++)
-        if (v->board[o->shape][k]) status = make_phase(v, member, k, &share, &bits, s);
+        if (v->board[o->shape][k]) status = make_phase(v, member, k, way, &share, &bits, s);
     if (!status && member) status = check_reports(o->hosts, member, o->step, bits);
     if (status) schedule_free(s);
     return status;
 }
 
 struct mover_step schedule_step(const struct view *v, const struct schedule *s) {
-    struct mover_step step = {.step = (uint32_t)s->of.step};
+    struct mover_step step = {.step = s->of.step, .seed = v->head->layout.seed};
     for (int k = 0; k < 2; k++)
         if (v->board[s->of.shape][k])
             step.phase[k] = (struct mover_phase){&v->tree[s->of.shape][k], &s->phase[k],

@@ -31,6 +31,7 @@ void ferry_spans_note(void *spans, const struct mover_moved *is) {
     ring_put(s->ring, &(struct span){.begin = is->began, .end = base_now(),
                                      .item = atomic_load(&s->head->profile.transfers) + board,
                                      .step = (uint32_t)s->step, .lane = (int16_t)is->node,
-                                     .whom = (uint16_t)is->host, .kind = SPAN_TRANSFER, .leg = -1,
-                                     .part = is->sent});
+                                     .whom = (uint16_t)is->host, .kind = SPAN_TRANSFER,
+                                     .leg = (int8_t)(is->chunks > 1 ? is->chunk : -1),
+                                     .part = span_transfer_part(is->sent, is->chunks, is->part)});
 }

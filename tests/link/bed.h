@@ -14,7 +14,9 @@
 #include "link/link.h"
 #include "link/world.h"
 
+#ifndef HOSTS
 #define HOSTS 4
+#endif
 #define MOST (8u << 20) /* bytes of a payload */
 
 static const uint8_t bed_key[LINK_KEY] = "0123456789abcdefghijklmnopqrstuv";

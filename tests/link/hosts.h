@@ -13,27 +13,44 @@
 
 #include "crew/view.h"
 #include "ferry/ferry.h"
+#include "machine/tree.h"
 #include "plan/transfer.h"
+#include "wire/topk.h"
 
 #define MOST 4 /* hosts */
 #ifndef SUMS
-#define SUMS 2 /* buckets of lanes that are summed; before them one that is not */
+#define SUMS 2 /* buckets of lanes that are summed, at most; before them one that is not */
 #endif
 #define STEPS 64
 
 struct shape {
     int hosts, lanes, levels;
-    size_t numbers[SUMS];
+    size_t numbers[SUMS]; /* 0: there is no such bucket */
     uint64_t steps, base; /* the last; done before the run began */
     size_t more;          /* numbers of the further state */
+    int path;             /* as in struct schedule_way; 0: exchange */
+    enum wire_format format; /* topk needs two levels, and has estimates in the state */
 };
+
+static inline int host_weight(int i) { return 1 + i % 2; }
+
+static inline int sums_of(const struct shape *s) {
+    int n = 0;
+    while (n < SUMS && s->numbers[n]) n++;
+    return n;
+}
+
+/* Nodes with so many sums above them are shared by hosts, and rounded; -1: lanes are shared. */
+static inline int cut_of(const struct shape *s) {
+    return s->format == WIRE_F32 || s->format == WIRE_PACK ? -1 : 2;
+}
 
 struct host {
     int self, fd;
     const struct shape *is;
     struct view view;
     struct crew_head *head;
-    float *param[SUMS], *more; /* in the store, one after the other */
+    float *param[SUMS], *more; /* in the store, one after the other; between them estimates */
     enum { AT_LANES, AT_UPDATE, AT_OPENING } at;
     bool half_updated; /* see taken_out */
     struct hosts_opening opened[STEPS];
@@ -45,6 +62,18 @@ struct host {
 
 static inline size_t numbers_of(const struct shape *s, int k, int bucket) {
     return k ? s->numbers[bucket] : 1;
+}
+
+static inline size_t all_numbers(const struct shape *s) {
+    size_t n = 0;
+    for (int b = 0; b < sums_of(s); b++) n += s->numbers[b];
+    return n;
+}
+
+/* In a slot: the numbers, and marks of topk. */
+static inline size_t slot_bytes(const struct shape *s, int k, int bucket) {
+    const size_t n = numbers_of(s, k, bucket), numbers = (n + n % 2) * sizeof(float);
+    return k && s->format == WIRE_TOPK ? numbers + topk_mark_bytes(n) : n * sizeof(float);
 }
 
 static inline void compute(const struct host *h, int k, int bucket, int lane, uint64_t step,
@@ -60,6 +89,26 @@ static inline void compute(const struct host *h, int k, int bucket, int lane, ui
 
 static inline void add(const float *x, const float *y, size_t n, float *to) {
     for (size_t i = 0; i < n; i++) to[i] = x[i] + y[i];
+}
+
+/* As a thread does with each node that it computes. */
+static inline void round_node(const struct host *h, int k, int bucket, int node, uint64_t step,
+                              float *at) {
+    const struct view_sums *s = &h->view.sums[0][k][bucket];
+    const int top = h->view.tree[0][k].node[node].top;
+    const bool estimates = h->is->format == WIRE_TOPK;
+    const struct wire_map m = {.part = s->part, .n = s->parts,
+                               .estimate = (char *)h->param[0] +
+                                           (size_t)(top > 0 ? top : 0) * s->apart};
+    const struct wire_key key = {h->head->layout.seed, step, node};
+    if (lane_tree_depth(&h->view.tree[0][k], node) <= s->rounds && (top >= 0 || !estimates))
+        wire_round(&m, &key, 0, wire_blocks(&m), (char *)at);
+}
+
+static inline void add_up(const struct host *h, int k, int bucket, int node, uint64_t step,
+                          const float *left, const float *right, float *to) {
+    add(left, right, numbers_of(h->is, k, bucket), to);
+    round_node(h, k, bucket, node, step, to);
 }
 
 static inline void set_param(const struct host *h, int bucket) {
@@ -85,26 +134,65 @@ static inline void update_more(const struct host *h, uint64_t step) {
 /* ---- a store ---- */
 
 static inline size_t values_of(const struct shape *s) {
-    size_t n = s->more;
-    for (int b = 0; b < SUMS; b++) n += s->numbers[b];
-    return n;
+    const size_t estimates = s->format == WIRE_TOPK ? (size_t)1 << s->levels : 0;
+    return s->more + all_numbers(s) * (1 + estimates);
 }
 
-static inline int slots_of(const struct shape *s) { return 2 * s->lanes + 4; }
+/* No more than those that suffice. */
+static inline int slots_of(const struct shape *s, const struct lane_tree *tree) {
+    const struct tree t = {.shape = *tree, .cut = cut_of(s)};
+    int weight[MOST];
+    for (int i = 0; i < s->hosts; i++) weight[i] = host_weight(i);
+    return board_waiting(tree, 1) + tree_kept(&t, s->hosts, weight) +
+           board_held(tree, 1, 1, false);
+}
+
+/* A tensor that travels as it is, and one that does not. Returns how many parts there are. */
+static inline int make_parts(const struct shape *s, int bucket, struct wire_part *part) {
+    const size_t n = s->numbers[bucket], first = n / 3;
+    size_t before = all_numbers(s); /* in the state */
+    if (!s->format) return 0;
+    for (int b = 0; b < bucket; b++) before += s->numbers[b];
+    part[0] = (struct wire_part){.n = first, .format = WIRE_F32};
+    part[first > 0] = (struct wire_part){.at = first * sizeof(float), .n = n - first,
+                                         .format = s->format, .name = 1,
+                                         .kept = topk_kept(0.2, n - first),
+                                         .marks = (n + n % 2) * sizeof(float),
+                                         .estimate = (before + first) * sizeof(float)};
+    return 1 + (first > 0);
+}
+
+/* Where a bucket is whose slots begin at `at`. */
+static inline struct crew_board board_at(const struct shape *s, int k, int b, int nodes, int slots,
+                                         uint64_t at, struct wire_part *part) {
+    const bool summed = !k || b, last = b == (k ? sums_of(s) : 0);
+    const uint64_t bytes = summed ? slot_bytes(s, k, b - k) : 0;
+    struct crew_board board = {.first = b * nodes, .slot = b * slots, .slots = slots,
+                               .leg = last ? 0 : -1, .summed = summed, .at = at, .stride = bytes,
+                               .bytes = bytes, .adds = !k || !s->levels};
+    if (k && summed) board.parts = make_parts(s, b - k, part + (board.part = 2 * b));
+    return board;
+}
 
 static inline void lay_out(struct host *h, struct crew_head *head) {
     const struct shape *s = h->is;
     struct crew_layout *l = &head->layout;
     struct region *r = l->region;
-    struct lane_tree tree;
-    assert_int_equal(lane_tree_make(s->lanes, s->levels, &tree), TRI_OK);
-    const int nodes = tree.n_nodes, buckets[] = {1, 1 + SUMS}, slots = slots_of(s);
-    lane_tree_free(&tree);
+    struct lane_tree tree[2];
+    int slots = 0;
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(lane_tree_make(s->lanes, k ? s->levels : 0, &tree[k]), TRI_OK);
+        const int suffice = slots_of(s, &tree[k]);
+        slots = suffice > slots ? suffice : slots;
+    }
+    const int nodes = tree[0].n_nodes, buckets[] = {1, 1 + sums_of(s)};
+    for (int k = 0; k < 2; k++) lane_tree_free(&tree[k]);
     regions_begin(r, &head->size);
     l->n_shapes = 1;
     l->lanes = l->shape[0].lanes = s->lanes;
     l->shape[0].levels = s->levels;
     r[REGION_BOARDS].n = buckets[0] + buckets[1];
+    r[REGION_PARTS].n = 2 * buckets[1];
     r[REGION_VALUES].bytes = sizeof(float) * values_of(s);
     r[REGION_RESULTS].bytes = sizeof(double);
     r[REGION_MINE].bytes = (uint64_t)s->lanes;
@@ -114,11 +202,13 @@ static inline void lay_out(struct host *h, struct crew_head *head) {
         l->nodes[k] = buckets[k] * nodes;
         l->shape[0].tree[k].buckets = buckets[k];
         l->shape[0].tree[k].boards = k;
+        l->shape[0].tree[k].rounds = k ? cut_of(s) : -1;
+        l->shape[0].tree[k].apart = all_numbers(s) * sizeof(float);
         r[REGION_BOARD + phase].bytes = sizeof(claim_word) * (size_t)(buckets[k] * (nodes + slots));
         uint64_t *bytes = &r[REGION_SLOTS + phase].bytes;
         *bytes = 64;
         for (int b = k; b < buckets[k]; b++)
-            *bytes += sizeof(float) * numbers_of(s, k, b - k) * (size_t)slots;
+            *bytes += slot_bytes(s, k, b - k) * (size_t)slots;
     }
     l->store_bytes = regions_place(r);
     assert_int_equal(ftruncate(h->fd, (off_t)(crew_head_bytes() + l->store_bytes)), 0);
@@ -130,11 +220,9 @@ static inline void lay_out(struct host *h, struct crew_head *head) {
     for (int k = 0; k < 2; k++) {
         uint64_t at = 64;
         for (int b = 0; b < buckets[k]; b++) {
-            const uint64_t bytes = k && !b ? 0 : sizeof(float) * numbers_of(s, k, b - k);
-            ((struct crew_board *)view_region(&v, REGION_BOARDS, 0))[k + b] = (struct crew_board){
-                .first = b * nodes, .slot = b * slots, .slots = slots, .leg = -1,
-                .summed = !k || b, .at = at, .stride = bytes, .bytes = bytes};
-            at += bytes * (uint64_t)slots;
+            struct crew_board *board = view_region(&v, REGION_BOARDS, k + b);
+            *board = board_at(s, k, b, nodes, slots, at, view_region(&v, REGION_PARTS, 0));
+            at += board->bytes * (uint64_t)slots;
         }
     }
     munmap(base, l->store_bytes);
@@ -145,10 +233,10 @@ static inline void lay_out(struct host *h, struct crew_head *head) {
 static inline void set_values(struct host *h, bool joins) {
     const size_t n = values_of(h->is);
     float *values = h->param[0] = view_region(&h->view, REGION_VALUES, 0);
-    for (int b = 1; b < SUMS; b++) h->param[b] = h->param[b - 1] + h->is->numbers[b - 1];
+    for (int b = 1; b < sums_of(h->is); b++) h->param[b] = h->param[b - 1] + h->is->numbers[b - 1];
     h->more = values + n - h->is->more;
     for (size_t i = 0; i < n; i++) values[i] = joins ? -7 : 0;
-    for (int b = 0; b < SUMS && !joins; b++) set_param(h, b);
+    for (int b = 0; b < sums_of(h->is) && !joins; b++) set_param(h, b);
     for (int k = 0; k < 2; k++) *(double *)view_region(&h->view, REGION_RESULTS, k) = 0;
 }
 
@@ -234,8 +322,9 @@ static inline void publish(struct host *h, int k, int bucket, int node, int slot
         if (node < 0) return;
         slot = board_take(b, step, 0, node);
         const struct view_sums *s = &h->view.sums[0][k][bucket];
-        add(slot_at(h, k, bucket, n[node].left), slot_at(h, k, bucket, n[node].right),
-            numbers_of(h->is, k, bucket), (float *)(void *)(s->slots + s->stride * (size_t)slot));
+        add_up(h, k, bucket, node, step, slot_at(h, k, bucket, n[node].left),
+               slot_at(h, k, bucket, n[node].right),
+               (float *)(void *)(s->slots + s->stride * (size_t)slot));
     }
 }
 
@@ -257,8 +346,9 @@ static inline bool compute_some(struct host *h, int k, uint32_t step) {
         const int node = board_orphan(s[b].board, step, 0);
         if (node < 0) continue;
         const int slot = board_take(s[b].board, step, 0, node);
-        add(slot_at(h, k, b, n[node].left), slot_at(h, k, b, n[node].right),
-            numbers_of(h->is, k, b), (float *)(void *)(s[b].slots + s[b].stride * (size_t)slot));
+        add_up(h, k, b, node, step, slot_at(h, k, b, n[node].left),
+               slot_at(h, k, b, n[node].right),
+               (float *)(void *)(s[b].slots + s[b].stride * (size_t)slot));
         publish(h, k, b, node, slot, step);
         return true;
     }
@@ -267,8 +357,9 @@ static inline bool compute_some(struct host *h, int k, uint32_t step) {
     if (k) total(h, 0, 0, h->view.tree[0][0].n_nodes - 1, &count);
     for (int b = 0; b < buckets; b++) {
         const int slot = board_take(s[b].board, step, 0, lane);
-        compute(h, k, b, lane, step, o->rate, count,
-                (float *)(void *)(s[b].slots + s[b].stride * (size_t)slot));
+        float *at = (float *)(void *)(s[b].slots + s[b].stride * (size_t)slot);
+        compute(h, k, b, lane, step, o->rate, count, at);
+        round_node(h, k, b, lane, step, at);
         publish(h, k, b, lane, slot, step);
     }
     h->computed += k;
@@ -299,7 +390,7 @@ static inline void offer(struct host *h, uint64_t step) {
                                 .rate = 1 + 0.25 * h->self + 0.125 * (double)(step % 3)};
     int weight[MOST];
     for (int i = 0; i < o->hosts; i++) weight[i] = s->weight[i];
-    hosts_deal(h->is->lanes, o->hosts, weight, o->begin);
+    hosts_deal(&h->view.tree[0][1], cut_of(h->is), o->hosts, weight, o->begin);
     s->offered = step;
 }
 
@@ -356,14 +447,24 @@ static inline bool host_may_work(const struct host *h) {
            (taken_out == WHEN_WHOLE && k && !h->half_updated && has_own(h, step));
 }
 
+/* Where the estimate of a node is; null: there is none. */
+static inline float *estimate_of(const struct host *h, int bucket, int node) {
+    const size_t top = (size_t)h->view.tree[0][1].node[node].top;
+    return h->is->format == WIRE_TOPK ? h->param[bucket] + (1 + top) * all_numbers(h->is) : NULL;
+}
+
 static inline void update_some(struct host *h, uint32_t step) {
     const bool whole = is_summed(h, 1, step);
-    for (int b = 0; b < SUMS; b++) {
+    for (int b = 0; b < sums_of(h->is); b++) {
         float *sum = malloc(h->is->numbers[b] * sizeof *sum);
         if (!h->half_updated) begin_update(h, b);
         if (whole) total(h, 1, b, h->view.tree[0][1].n_nodes - 1, sum);
         if (whole) end_update(h, b, sum);
         free(sum);
+        const struct lane_tree *t = &h->view.tree[0][1];
+        for (int i = 0; whole && i < t->n_tops && estimate_of(h, b, t->top[i]); i++)
+            memcpy(estimate_of(h, b, t->top[i]), slot_at(h, 1, b, t->top[i]),
+                   h->is->numbers[b] * sizeof *sum);
     }
     h->half_updated = !whole;
     if (!whole) return;
@@ -414,15 +515,15 @@ static inline void host_learns(struct host *h, const struct host *from,
 static inline void whole(const struct host *h, int k, int bucket, int node, uint64_t step,
                          double rate, float count, float *to) {
     const struct lane_node *n = &h->view.tree[0][k].node[node];
-    const size_t numbers = numbers_of(h->is, k, bucket);
     if (n->left < 0) {
         compute(h, k, bucket, node, step, rate, count, to);
+        round_node(h, k, bucket, node, step, to);
         return;
     }
-    float *right = malloc(numbers * sizeof *right);
+    float *right = malloc(slot_bytes(h->is, k, bucket));
     whole(h, k, bucket, n->left, step, rate, count, to);
     whole(h, k, bucket, n->right, step, rate, count, right);
-    add(to, right, numbers, to);
+    add_up(h, k, bucket, node, step, to, right, to);
     free(right);
 }
 
@@ -433,7 +534,7 @@ static inline void host_check(const struct host *h) {
     const size_t bytes = values_of(h->is) * sizeof(float);
     float *values = calloc(1, bytes);
     assert_non_null(values);
-    for (int b = 0; b < SUMS; b++) {
+    for (int b = 0; b < sums_of(h->is); b++) {
         one.param[b] = values + (h->param[b] - h->param[0]);
         set_param(&one, b);
     }
@@ -442,12 +543,18 @@ static inline void host_check(const struct host *h) {
         float count;
         const double rate = h->opened[step].rate;
         whole(&one, 0, 0, root, step, rate, 1, &count);
-        for (int b = 0; b < SUMS; b++) {
-            float *sum = malloc(h->is->numbers[b] * sizeof *sum);
+        for (int b = 0; b < sums_of(h->is); b++) {
+            const struct lane_tree *t = &h->view.tree[0][1];
+            float *sum = malloc(slot_bytes(h->is, 1, b)), *top = malloc(slot_bytes(h->is, 1, b));
             whole(&one, 1, b, root, step, rate, count, sum);
+            for (int i = 0; i < t->n_tops && estimate_of(&one, b, t->top[i]); i++) {
+                whole(&one, 1, b, t->top[i], step, rate, count, top);
+                memcpy(estimate_of(&one, b, t->top[i]), top, h->is->numbers[b] * sizeof *top);
+            }
             begin_update(&one, b);
             end_update(&one, b, sum);
             free(sum);
+            free(top);
         }
         update_more(&one, step);
     }

@@ -12,7 +12,12 @@ struct link_world;
 
 uint64_t model_of_ferry(const struct ferry *f, uint64_t seed);
 uint64_t model_of_mover(const struct mover *m, uint64_t seed);
+int model_path_of(const struct mover *m);
 uint64_t model_of_world(const struct link_world *w, uint64_t seed);
+
+/* The path (enum path) of the last bucket of lanes in the step that the ferry is at; -1: none, or
+ * it is the step in which the epoch began. */
+int model_path(const struct ferry *f);
 
 /* A rule that ferries do not keep: what belongs to an old epoch ends with it. */
 extern bool model_keeps_sessions;

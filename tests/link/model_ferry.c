@@ -22,3 +22,7 @@ uint64_t model_of_ferry(const struct ferry *f, uint64_t h) {
     }
     return model_of_mover(f->mover, h);
 }
+
+int model_path(const struct ferry *f) {
+    return f->step == f->first ? -1 : model_path_of(f->mover);
+}

@@ -15,12 +15,13 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
 #include "base/random.h"
-#define SUMS 1
+#define SUMS 3
 #include "link/hosts.h"
 #include "link/model.h"
 #include "link/world.h"
@@ -114,6 +115,7 @@ static void begin_epoch(void) {
 
 static tri_status heard(void *user, const struct host_message *m) {
     struct agent *a = user;
+    if (m->kind == HOST_LOST && strstr(m->text, "sum")) fail_msg("%s", m->text);
     if (m->kind != HOST_REPORT || m->epoch != epoch) return TRI_OK;
     assert_int_equal(a->report.size, 0);
     a->reported = m->report;
@@ -128,7 +130,8 @@ static void take_epoch(int i) {
                                                    .teller = teller, .member = member,
                                                    .n_members = shape.hosts};
     for (int k = 0; k < shape.hosts; k++) {
-        member[k] = (struct host_member){.alive = member_is[k], .weight = 1, .address = ""};
+        member[k] = (struct host_member){.alive = member_is[k], .weight = host_weight(k),
+                                         .address = ""};
         if (!member_is[k]) continue;
         const struct text *t = &agent[k].report;
         assert_int_equal(host_message_get(t->data, t->size, &report[k]), TRI_OK);
@@ -151,7 +154,7 @@ static void hear(int i) {
 static void start_ferry(int i) {
     const struct ferry_place place = {
         .view = &host[i].view, .row = &link_local, .tell = heard, .user = &agent[i],
-        .link = {.self = i, .hosts = shape.hosts, .run = 7}};
+        .way = {.path = shape.path}, .link = {.self = i, .hosts = shape.hosts, .run = 7}};
     assert_int_equal(ferry_open(&place, &agent[i].ferry), TRI_OK);
 }
 
@@ -293,6 +296,18 @@ static void begin(const struct budget *may) {
     settle();
 }
 
+static int by_path; /* ferries that were at a step by the path that was asked for, in the end */
+
+/* The last step went by the path that was asked for, if the hosts that are there now have one. */
+static void check_path(int i) {
+    const int is = model_path(agent[i].ferry);
+    int hosts = 0;
+    for (int k = 0; k < shape.hosts; k++) hosts += agent[k].alive;
+    const bool allows = shape.path && hosts > 1 && path_allows((enum path)(shape.path - 1), hosts);
+    if (is >= 0) assert_int_equal(is, allows ? shape.path - 1 : PATH_EXCHANGE);
+    by_path += is > PATH_EXCHANGE;
+}
+
 static void check(void) {
     for (int i = 0; i < shape.hosts; i++) {
         if (!agent[i].alive) continue;
@@ -301,6 +316,7 @@ static void check(void) {
                      (int)host[i].head->course.committed, (int)host[i].head->course.opened,
                      (int)host[i].head->hosts.over);
         host_check(&host[i]);
+        check_path(i);
         for (int k = 0; k < i; k++)
             for (uint64_t step = shape.base + 1; agent[k].alive && step <= shape.steps; step++)
                 assert_true(host[i].opened[step].rate == host[k].opened[step].rate);
@@ -370,9 +386,111 @@ static void some_orders(const struct shape *s, struct budget may, int times) {
     for (int i = 0; i < s->hosts; i++) host_free(&host[i]);
 }
 
-static const struct shape two = {2, 2, 0, {1}, 1, 0, 0}, two_steps = {2, 2, 0, {1}, 2, 0, 0},
-                          more = {3, 7, 0, {2}, 4, 0, 3},
-                          four = {4, 9, 2, {2}, 3, 0, 1}, resumed = {3, 5, 1, {2}, 9, 6, 0};
+static const struct shape two = {2, 2, 0, {1}, 1, 0, 0, 0, 0},
+                          two_steps = {2, 2, 0, {1}, 2, 0, 0, 0, 0},
+                          more = {3, 7, 0, {2}, 4, 0, 3, 0, 0},
+                          four = {4, 9, 2, {2}, 3, 0, 1, 0, 0},
+                          resumed = {3, 5, 1, {2}, 9, 6, 0, 0, 0},
+                          exchanges = {4, 9, 0, {2, 3, 1}, 2, 0, 1, 0, WIRE_F32},
+                          ring = {4, 9, 0, {2, 300, 1}, 2, 0, 1, 1 + PATH_RING, WIRE_FP16},
+                          butterfly = {4, 9, 0, {2, 5, 1}, 3, 0, 0, 1 + PATH_BUTTERFLY, WIRE_BF16},
+                          root = {3, 4, 0, {2, 3, 1}, 2, 0, 1, 1 + PATH_ROOT, WIRE_INT8};
+
+/* Draws what comes next, but nothing is lost and nobody joins; at most so many times. Returns how
+ * many there were. */
+static int play(uint64_t seed, int most) {
+    struct next next[256];
+    int n = 0;
+    drawn = seed;
+    for (; n < most; n++) {
+        const int all = find_next(next);
+        int usual = 0;
+        while (usual < all && next[usual].what < LOSES_HOST) usual++;
+        if (!usual) break;
+        happen(&next[draw(usual)]);
+    }
+    return n;
+}
+
+/* Then one host or ferry is lost, and perhaps a host joins. */
+static void lose_at(uint64_t seed, int moment, enum what what, int who) {
+    struct next next[256];
+    int n;
+    begin(&(struct budget){0});
+    play(seed, moment);
+    left = (struct budget){.deaths = what == LOSES_HOST, .ferries = what == LOSES_FERRY};
+    happen(&(struct next){what, who});
+    left.joins = what == LOSES_HOST;
+    while ((n = find_next(next))) {
+        int i = draw(n);
+        while (next[i].what >= LOSES_HOST && draw(5)) i = draw(n);
+        happen(&next[i]);
+    }
+    check();
+    finish();
+}
+
+/* In an order that is drawn, each host and each ferry is lost at each moment. */
+static void lose_at_all(const struct shape *s, uint64_t seed, int stride) {
+    int runs = 0;
+    shape = *s;
+    by_path = 0;
+    for (int i = 0; i < s->hosts; i++) host_make(&host[i], &shape, i, false);
+    begin(&(struct budget){0});
+    const int moments = play(seed, INT_MAX);
+    check();
+    finish();
+    for (int m = (int)(seed % (uint64_t)stride); m < moments; m += stride)
+        for (int who = 0; who < s->hosts; who++, runs += 2) {
+            lose_at(seed, m, LOSES_HOST, who);
+            lose_at(seed, m, LOSES_FERRY, who);
+        }
+    for (int i = 0; i < s->hosts; i++) host_free(&host[i]);
+    assert_true(s->path < 2 || by_path > s->hosts);
+    print_message("# %s, %s, %d hosts: %d moments, %d losses, %d steps by path\n",
+                  path_words[s->path], wire_names[s->format], s->hosts, moments,
+                  runs, by_path);
+}
+
+static void every_moment(void **state) {
+    const int stride = getenv("SLOW") ? 1 : getenv("FEW") ? 29 : 11;
+    uint64_t seed = 0;
+    (void)state;
+    for (int path = PATH_EXCHANGE; path < PATHS; path++)
+        for (int format = WIRE_F32; format <= WIRE_PACK; format++)
+            for (int hosts = 2; hosts < 4; hosts++) {
+                const bool estimates = format == WIRE_TOPK;
+                const struct shape s = {hosts, 2 * hosts + 1, estimates ? 2 : 0, {2, 700}, 3, 0, 0,
+                                        path + 1, (enum wire_format)format};
+                if (!path_allows((enum path)path, hosts)) continue;
+                if (estimates && path != PATH_EXCHANGE) continue;
+                for (int times = stride == 1 ? 4 : 1; times; times--)
+                    lose_at_all(&s, ++seed, stride);
+            }
+}
+
+/* The path in a step that was opened for all three hosts, of which some are alive. */
+static enum path path_of(const bool *alive) {
+    struct schedule_hosts hosts = {.n = 3};
+    struct schedule s = {0};
+    struct hosts_opening o = {.step = 1, .hosts = 3};
+    for (int i = 0; i < 3; i++) hosts.weight[i] = hosts.alive[i] = alive[i];
+    hosts_deal(&host[0].view.tree[0][1], -1, 3, (int[]){1, 1, 1}, o.begin);
+    const struct schedule_way way = {.path = shape.path};
+    assert_int_equal(schedule_make(&host[0].view, &hosts, &way, &o, NULL, &s), TRI_OK);
+    const enum path is = s.phase[1].path[0];
+    schedule_free(&s);
+    return is;
+}
+
+static void no_path_for_lanes_of_the_dead(void **state) {
+    (void)state;
+    shape = (struct shape){3, 7, 0, {2}, 1, 0, 0, 1 + PATH_RING, WIRE_F32};
+    host_make(&host[0], &shape, 0, false);
+    assert_int_equal(path_of((bool[]){true, true, true}), PATH_RING);
+    assert_int_equal(path_of((bool[]){true, true, false}), PATH_EXCHANGE);
+    host_free(&host[0]);
+}
 
 static void every_order(void **state) {
     (void)state;
@@ -382,6 +500,11 @@ static void every_order(void **state) {
     all_orders(&two, (struct budget){.ferries = 1});
     all_orders(&two, (struct budget){.deaths = 1, .joins = 1});
     all_orders(&two_steps, (struct budget){.deaths = 1});
+    for (int path = PATH_RING; path < PATHS; path++) {
+        const struct shape by = {2, 2, 0, {300}, 1, 0, 0, 1 + path, WIRE_INT8};
+        all_orders(&by, (struct budget){.deaths = 1});
+        all_orders(&by, (struct budget){.ferries = 1});
+    }
 }
 
 static void drawn_orders(void **state) {
@@ -391,6 +514,10 @@ static void drawn_orders(void **state) {
     some_orders(&more, (struct budget){2, 2, 2, 2}, times);
     some_orders(&four, (struct budget){2, 2, 2, 2}, times);
     some_orders(&resumed, (struct budget){1, 1, 1, 1}, times);
+    some_orders(&exchanges, (struct budget){3, 1, 3, 0}, times);
+    some_orders(&ring, (struct budget){3, 1, 3, 0}, times);
+    some_orders(&butterfly, (struct budget){2, 2, 2, 2}, times);
+    some_orders(&root, (struct budget){2, 1, 3, 0}, times);
 }
 
 /* Where its lack can do harm. */
@@ -428,6 +555,8 @@ static void each_rule_is_needed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_order),
                                        cmocka_unit_test(drawn_orders),
+                                       cmocka_unit_test(every_moment),
+                                       cmocka_unit_test(no_path_for_lanes_of_the_dead),
                                        cmocka_unit_test(each_rule_is_needed)};
     const struct CMUnitTest one[] = {cmocka_unit_test(without_a_rule)};
     const char *rule = getenv("RULE");

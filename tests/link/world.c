@@ -42,7 +42,8 @@ struct link_world {
     int hosts;
     uint64_t seed, drawn;
     bool manual, failed;
-    int fd; /* readable if there is an event or a move */
+    int fd; /* readable if there is an event or a move, which `shown` says */
+    bool shown;
     struct local **host;
     struct path *path; /* [from][to] */
     bool *joined;      /* [a][b], for both orders */
@@ -98,8 +99,9 @@ static void show_work(struct link_world *w) {
     bool work = w->failed || (!w->manual && world_moves(w));
     for (int i = 0; i < w->hosts && !work; i++)
         work = w->host[i] && w->host[i]->base.first < w->host[i]->base.n_events;
-    if (work) CHECK(!eventfd_write(w->fd, 1));
-    else (void)!eventfd_read(w->fd, &value);
+    if (work && !w->shown) CHECK(!eventfd_write(w->fd, 1));
+    if (!work && w->shown) CHECK(!eventfd_read(w->fd, &value));
+    w->shown = work;
 }
 
 static struct link_event *tell(struct link_world *w, enum link_what what, int host, int peer) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A host's slots suffice, whatever happens. The board of one bucket runs as on one host of several:
  * its threads claim, compute and sum, operands of the others arrive in any order, and hosts die, at
- * moments that are drawn. At no moment are more slots taken than tree_kept and board.h count. */
+ * moments that are drawn. In every other run operands arrive in pieces, as ferry/pieces.h has them.
+ * At no moment are more slots taken than tree_kept and board.h count. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +33,8 @@ static int draw(int n) { return (int)(random_u32(11, 0, drawn++) % (uint32_t)n);
 struct host {
     struct lane_tree tree;
     int hosts, self, threads, weight[HOSTS_MOST];
+    int cut;      /* as in struct tree */
+    bool by_path; /* what arrives is published with the root */
     int kept, suffice, most; /* slots */
     int slots;
     int32_t begin[HOSTS_MOST + 1];
@@ -39,7 +42,7 @@ struct host {
     int deaths; /* that may follow */
     claim_word word[NODES + 8 * LANES];
     _Atomic uint8_t mine[LANES];
-    uint8_t keeps[NODES], has[HOSTS_MOST * NODES];
+    uint8_t keeps[NODES], has[HOSTS_MOST * (NODES + 1)];
     struct board board;
     struct transfers transfers;
     struct {
@@ -55,7 +58,8 @@ static void schedule(struct host *h) {
     assert_false(transfers_make(&h->tree, &s, &h->transfers));
 }
 
-/* even: hosts of the same threads and a power of two lanes, for which tree_kept has nothing. */
+/* even: hosts of the same threads and a power of two lanes, for which tree_kept has nothing if
+ * tops are operands. */
 static void make(struct host *h, bool even, bool with_kept) {
     memset(h, 0, sizeof *h);
     h->hosts = 2 + draw(HOSTS - 1);
@@ -66,10 +70,13 @@ static void make(struct host *h, bool even, bool with_kept) {
     }
     h->self = draw(h->hosts);
     h->threads = h->weight[h->self];
-    int levels = 1;
-    while (1 << levels < h->hosts) levels++;
+    h->by_path = draw(2);
+    h->cut = draw(2) ? -1 : 1 + draw(2);
+    int levels = !h->by_path && h->cut < 0; /* else threads, or the ferry, make the root */
+    while (levels && 1 << levels < h->hosts) levels++;
     assert_false(lane_tree_make(lanes, levels, &h->tree));
-    h->kept = with_kept ? tree_kept(&h->tree, h->hosts, h->weight) : 0;
+    const struct tree shared = {.shape = h->tree, .cut = h->cut};
+    h->kept = with_kept ? tree_kept(&shared, h->hosts, h->weight) : 0;
     h->suffice = board_waiting(&h->tree, h->threads) + h->kept +
                  board_held(&h->tree, h->threads, 1, false);
     h->slots = h->suffice + SPARE;
@@ -77,7 +84,7 @@ static void make(struct host *h, bool even, bool with_kept) {
                                       h->slots};
     assert_true((size_t)(h->tree.n_nodes + h->slots) <= COUNT(h->word));
     board_bind(&h->board, &h->tree, &words, 0, h->threads);
-    hosts_deal(lanes, h->hosts, h->weight, h->begin);
+    hosts_deal(&h->tree, h->cut, h->hosts, h->weight, h->begin);
     for (int i = 0; i < lanes; i++)
         h->mine[i] = h->begin[h->self] <= i && i < h->begin[h->self + 1] ? BOARD_MINE
                                                                          : BOARD_OTHERS;
@@ -87,6 +94,7 @@ static void make(struct host *h, bool even, bool with_kept) {
     h->deaths = draw(h->hosts);
     for (int i = 0; i < THREADS; i++) h->thread[i].node = -1;
     schedule(h);
+    if (h->transfers.n_operands < 2) h->by_path = false;
 }
 
 /* ---- what happens ---- */
@@ -107,16 +115,41 @@ static void compute(struct host *h, int i) {
     take(h, i, first ? board_meet(&h->board, 1, i, node) : -1);
 }
 
-/* An operand begins to arrive, unless it does already, or is there. */
+static bool is_own(const struct host *h, int node) {
+    while (h->tree.node[node].left >= 0) node = h->tree.node[node].left;
+    return h->mine[node];
+}
+
+/* An operand, or the root, begins to arrive, unless it does already, or is there. */
 static void begin_arrival(struct host *h) {
-    const int node = h->transfers.operand[draw(h->transfers.n_operands)];
-    bool comes = false;
-    for (int i = 0; i < h->transfers.n; i++)
+    const int n = h->transfers.n_operands, k = draw(n + 1);
+    const int node = k < n ? h->transfers.operand[k] : h->tree.n_nodes - 1;
+    bool comes = h->by_path && !is_own(h, node);
+    if (h->by_path && k == n) comes = true;
+    for (int i = 0; i < h->transfers.n && !h->by_path; i++)
         comes |= h->transfers.all[i].to == h->self && h->transfers.all[i].node == node;
     for (int i = 0; i < h->n_arriving; i++) comes &= h->arriving[i].node != node;
     if (!comes || board_is_done(&h->board, 1, node)) return;
     h->arriving[h->n_arriving].node = node;
     h->arriving[h->n_arriving++].slot = board_take(&h->board, 1, CREW_FERRY, node);
+}
+
+/* By a path: once all is there. */
+static void end_pieces(struct host *h) {
+    const int root = h->tree.n_nodes - 1;
+    int lacks = 1; /* the root */
+    for (int k = 0; k < h->transfers.n_operands; k++) {
+        const int node = h->transfers.operand[k];
+        if (!is_own(h, node)) lacks++;
+        else if (!board_is_done(&h->board, 1, node)) return;
+    }
+    if (h->n_arriving < lacks) return;
+    for (; h->n_arriving--;) {
+        const int node = h->arriving[h->n_arriving].node, slot = h->arriving[h->n_arriving].slot;
+        if (node != root) board_drop(&h->board, 1, CREW_FERRY, node, slot);
+        else board_publish_whole(&h->board, 1, CREW_FERRY, node, slot);
+    }
+    h->n_arriving = 0;
 }
 
 static void end_arrival(struct host *h) {
@@ -135,10 +168,19 @@ static void die(struct host *h) {
         board_drop(&h->board, 1, CREW_FERRY, h->arriving[h->n_arriving].node,
                    h->arriving[h->n_arriving].slot);
     h->n_arriving = 0;
-    for (int i = 0; i < h->hosts; i++)
+    h->by_path = false;
+    bool own = true; /* are done */
+    for (int k = 0; k < n; k++)
+        own &= !is_own(h, h->transfers.operand[k]) ||
+               board_is_done(&h->board, 1, h->transfers.operand[k]);
+    for (int i = 0; i < h->hosts; i++) {
+        h->has[i * (n + 1) + n] = i == h->self ? board_is_done(&h->board, 1, h->tree.n_nodes - 1)
+                                               : h->alive[i] && own && !draw(4);
         for (int k = 0; k < n; k++)
-            h->has[i * n + k] = i == h->self ? board_is_done(&h->board, 1, h->transfers.operand[k])
-                                             : h->alive[i] && !draw(3);
+            h->has[i * (n + 1) + k] =
+                i == h->self ? board_holds(&h->board, 1, h->transfers.operand[k])
+                             : h->alive[i] && !draw(3);
+    }
     schedule(h);
     for (int lane = 0; lane < h->tree.lanes; lane++)
         if (h->transfers.again[lane] == h->self) h->mine[lane] = BOARD_AGAIN;
@@ -161,7 +203,7 @@ static void run(struct host *h) {
         const int what = draw(h->threads + 3);
         if (what < h->threads) compute(h, what);
         else if (what == h->threads + 2) { if (h->deaths && !draw(20)) die(h); }
-        else if (h->n_arriving && draw(2)) end_arrival(h);
+        else if (h->n_arriving && draw(2)) (h->by_path ? end_pieces : end_arrival)(h);
         else if (!draw(4)) begin_arrival(h);
         count(h);
     }
