@@ -32,23 +32,25 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
     int64_t planned;
     tri_status status = take_plan(l, o, &planned);
     if (status) return status;
-    if (l->workers && l->threads && o->threads == planned) return TRI_OK;
-    if (l->workers && o->threads && l->threads && o->threads != l->threads)
+    if (l->workers && o->threads && l->threads && o->threads != planned &&
+        o->threads != l->threads)
         return base_fail(TRI_USAGE, "--threads %lld and --threads-per-worker %d: with -n both set "
                          "the threads of each worker; give one",
                          (long long)o->threads, l->threads);
-    if (l->workers && o->threads) l->threads = o->threads < INT_MAX ? (int)o->threads : INT_MAX;
+    if (l->workers && o->threads && !(l->threads && o->threads == planned))
+        l->threads = o->threads < INT_MAX ? (int)o->threads : INT_MAX;
     if (l->hosts && l->automatic)
         return base_fail(TRI_USAGE, "-n auto chooses among the workers of one machine; with "
                          "--hosts give -n N, or NAME:N for each host");
     if (l->lease > MOST_LEASE)
         return base_fail(TRI_USAGE, "--lease %g: the most is %d s, a day", l->lease, MOST_LEASE);
-    if (l->workers || l->hosts || l->given || cli_is_worker()) return TRI_OK;
+    if (l->hosts || l->given || cli_is_worker()) return TRI_OK;
     if (l->launcher || l->key || l->lease > 0 || l->interface || l->ports || l->chdir || l->n_env ||
-        l->link || l->no_overlap || l->wire_open)
+        l->link || l->no_overlap || l->wire_open || l->path)
         return base_fail(TRI_USAGE, "--launch, --key, --lease, --interface, --port, --link, "
-                         "--overlap, --wire-open, --chdir and --env are for several hosts: add "
-                         "--hosts NAMES");
+                         "--overlap, --wire-open, --path, --chdir and --env are for several hosts: "
+                         "add --hosts NAMES");
+    if (l->workers) return TRI_OK;
     if (l->most || l->spares || l->threads || l->audit > 0 || l->stall_timeout > 0 ||
         l->start_timeout > 0 || l->grace > 0 || l->no_kill)
         return base_fail(TRI_USAGE, "--most, --spares, --threads-per-worker, --audit, "

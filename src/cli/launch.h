@@ -12,6 +12,9 @@ tri_status cli_check_launch(struct launch *launch, const tri_options *o);
 /* Whether this process is one of the workers. */
 bool cli_is_worker(void);
 
+/* The setter of --path. */
+const char *launch_path(void *at, const char *value);
+
 /* The options of `run`. */
 struct launch_words {
     struct launch launch;

@@ -3,7 +3,9 @@
  * is given one can say that `trireme run` takes it. */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/launch.h"
+#include "plan/transfer.h"
 
 static const char *whole(int *to, const char *value, const char *expected) {
     int64_t n;
@@ -52,7 +54,18 @@ static const char *link_way(void *at, const char *value) { /* int */
     return *(int *)at < 0 ? "tcp or ucx" : NULL;
 }
 
+const char *launch_path(void *at, const char *value) { /* int: 0, or 1 + enum path */
+    static char expected[256];
+    struct nearest near = {.wanted = value};
+    *(int *)at = option_word(path_words, value);
+    if (*(int *)at >= 0) return NULL;
+    for (int i = 0; path_words[i]; i++) nearest_offer(&near, path_words[i]);
+    base_format(expected, sizeof expected, "%s%s", near.names, nearest_meant(&near));
+    return expected;
+}
+
 #define FIELD(name) offsetof(struct launch, name)
+#define USE_BEFORE (USE_DOCTOR | USE_LINKS | USE_SUMS) /* what looks at hosts before a run */
 
 const struct option_row launch_rows[] = {
     {"-n", "N|auto",
@@ -89,12 +102,12 @@ const struct option_row launch_rows[] = {
     {"--hosts", "NAMES|FILE",
      "run on several machines: h0,h1:4 (4 workers on h1), or a file, named with a slash, with a "
      "line for each, or a rank table in JSON (default: this machine)",
-     option_text, FIELD(hosts), USE_TRAIN | USE_MEMORY | USE_DOCTOR | USE_LINKS,
+     option_text, FIELD(hosts), USE_TRAIN | USE_MEMORY | USE_BEFORE,
      .group = GROUP_HOSTS},
     {"--launch", "CMD",
      "start what runs on a host by CMD HOST LINE, where LINE is for the shell there (default: ssh "
      "-o BatchMode=yes)",
-     option_text, FIELD(launcher), USE_TRAIN | USE_DOCTOR | USE_LINKS, .group = GROUP_HOSTS},
+     option_text, FIELD(launcher), USE_TRAIN | USE_BEFORE, .group = GROUP_HOSTS},
     {"--key", "FILE",
      "the key with which hosts know each other, of `trireme ckpt key FILE` (default: one is made "
      "for the run)",
@@ -104,20 +117,28 @@ const struct option_row launch_rows[] = {
      option_seconds, FIELD(lease), USE_TRAIN, .group = GROUP_HOSTS},
     {"--interface", "NAME|ADDRESS",
      "the network interface that hosts use (default: the one that leads to the others)",
-     option_text, FIELD(interface), USE_TRAIN | USE_DOCTOR | USE_LINKS, .group = GROUP_HOSTS},
+     option_text, FIELD(interface), USE_TRAIN | USE_BEFORE, .group = GROUP_HOSTS},
     {"--port", "A-B", "ports that hosts listen at (default: any)", option_text, FIELD(ports),
-     USE_TRAIN | USE_DOCTOR | USE_LINKS, .group = GROUP_HOSTS},
+     USE_TRAIN | USE_BEFORE, .group = GROUP_HOSTS},
     {"--overlap", "on|off",
      "send sums while a host still computes its lanes, or after that, to see what it hides "
      "(default: on)",
      option_off, FIELD(no_overlap), USE_TRAIN, .group = GROUP_HOSTS},
     {"--wire-open", NULL, "do not authenticate sums, for networks that only trusted hosts reach",
-     option_given, FIELD(wire_open), USE_TRAIN, .group = GROUP_HOSTS},
+     option_given, FIELD(wire_open), USE_TRAIN | USE_LINKS | USE_SUMS, .group = GROUP_HOSTS},
     {"--link", "WAY",
      "what carries the sums between hosts (default: tcp):\n"
      "tcp: connections of Trireme's own\n"
      "ucx: UCX, for InfiniBand and the like; its ports must be reached by trusted hosts alone",
      link_way, FIELD(link), USE_TRAIN, .group = GROUP_HOSTS, .words = WORDS("tcp", "ucx")},
+    {"--path", "WAY",
+     "how hosts sum gradients; no bit depends on it (default: auto):\n"
+     "auto: for each bucket the fastest by what `trireme bench links` measured; else exchange\n"
+     "exchange: every host sends its sums to every other\n"
+     "ring: parts go around from host to host, and their sums again\n"
+     "butterfly: pairs of hosts exchange halves, then quarters, ...; of 2, 4, 8, ... hosts\n"
+     "root: the first host sums, and sends the result to all",
+     launch_path, FIELD(path), USE_TRAIN | USE_SUMS, .group = GROUP_HOSTS, .words = path_words},
     {"--chdir", "DIR", "the working directory on the hosts (default: this one)", option_text,
      FIELD(chdir), USE_TRAIN | USE_DOCTOR, .group = GROUP_HOSTS},
     {"--env", "NAME", "give the hosts this variable, too, beside TRIREME_*; may be repeated",

@@ -27,7 +27,7 @@
 static tri_status make_head(struct agent *a) {
     const struct launch *l = a->launch;
     struct crew_size size = launch_size(l);
-    if (l->membership) membership_size(l->membership, &size);
+    if (l->membership) membership_size(l->membership, l, &size);
     tri_status status = crew_check(&size);
     if (status) return status;
     int fd = memfd_create("trireme store", 0);

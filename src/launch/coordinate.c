@@ -16,6 +16,7 @@
 #include "crew/messages.h"
 #include "launch/coordinator.h"
 #include "launch/host_list.h"
+#include "launch/links.h"
 #include "launch/meeting.h"
 #include "launch/requests.h"
 #include "launch/run_key.h"
@@ -189,6 +190,20 @@ static tri_status check_link(const struct launch *l) {
     return status;
 }
 
+/* What `--path auto` chooses by. With two hosts no path is faster than the exchange. */
+static tri_status find_links(const struct host_list *hosts, struct launch *l) {
+    struct path_link link;
+    tri_status status = launch_check_path(l, hosts->n);
+    if (status || l->path || hosts->n < 3) return status;
+    status = links_slowest(hosts, &link);
+    l->path_latency = link.latency;
+    l->path_bandwidth = link.bandwidth;
+    l->path_cpu = link.cpu;
+    if (!status && !(link.bandwidth > 0) && !l->given)
+        fprintf(stderr, "trireme: %s\n", LINKS_UNKNOWN);
+    return status;
+}
+
 static tri_status listen(struct coordinating *c, const uint8_t *key) {
     struct control_options o = {.key = key, .listens = true, .address = "::"};
     const struct given *g = c->launch->given;
@@ -359,6 +374,7 @@ int coordinate(const struct launch *l) {
     settled.threads = l->threads; /* 0: each host fills its own cores */
     tri_status status = list_hosts(&settled, &c.list);
     if (!status) status = check_link(l);
+    if (!status) status = find_links(&c.list, &settled);
     if (!status) status = run_key_make(l->key, key);
     if (!status) status = listen(&c, key);
     if (!status) status = add_variables(l, &env);

@@ -10,6 +10,7 @@
 
 #include "base/host.h"
 #include "launch/given.h"
+#include "plan/transfer.h"
 
 void launch_settle(struct launch *l) {
     int cores = host_cores();
@@ -27,6 +28,16 @@ void launch_settle(struct launch *l) {
 struct crew_size launch_size(const struct launch *l) {
     return (struct crew_size){.workers = l->workers, .spares = l->spares, .threads = l->threads,
                               .most = l->most, .audit = l->audit};
+}
+
+bool launch_has_paths(const struct launch *l) {
+    return l->path ? l->path != 1 + PATH_EXCHANGE : l->path_bandwidth > 0;
+}
+
+tri_status launch_check_path(const struct launch *l, int hosts) {
+    if (l->path <= 0 || path_allows((enum path)(l->path - 1), hosts)) return TRI_OK;
+    return base_fail(TRI_USAGE, "--path %s: there is none of %d host(s); %s", path_words[l->path],
+                     hosts, hosts > 1 ? "--path ring is" : "one host sums alone");
 }
 
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
@@ -64,6 +75,8 @@ static const struct number_row {
     ROW(stall_timeout, REAL, 1e9), ROW(start_timeout, REAL, 1e9), ROW(grace, REAL, 1e9),
     ROW(audit, REAL, 1), ROW(no_kill, FLAG, 1), ROW(ends_with_run, FLAG, 1),
     ROW(link, WHOLE, 1), ROW(no_overlap, FLAG, 1), ROW(wire_open, FLAG, 1),
+    ROW(path, WHOLE, PATHS), ROW(path_latency, REAL, 1e9), ROW(path_bandwidth, REAL, 1e18),
+    ROW(path_cpu, REAL, 1e9),
 #undef ROW
 };
 _Static_assert(COUNT(rows) <= LAUNCH_NUMBERS, "there is room for all");

@@ -40,6 +40,8 @@ struct launch {
     double lease;         /* seconds; 0: 3 */
     int link;             /* the row of the link: LINK_TCP, ... */
     bool no_overlap, wire_open;
+    int path;             /* enum path, and 1 more; 0: the fastest, by */
+    double path_latency, path_bandwidth, path_cpu; /* struct path_link; 0: it is not known */
     struct membership *membership; /* of an agent that takes part in a run over hosts; else null */
     int workers;          /* at least one */
     bool automatic;       /* -n auto: `workers` is the most; the first steps show how many pay */
@@ -67,8 +69,12 @@ int launch_block_signals(sigset_t *old);
  * own keeps those of the terminal away, and those that Slurm sends to all processes are ignored. */
 void launch_leave_signals(const sigset_t *old);
 struct crew_size launch_size(const struct launch *l); /* after launch_settle */
+/* Whether sums of several hosts may take another path than the exchange. */
+bool launch_has_paths(const struct launch *l);
+/* Fails if so many hosts cannot take the path that is asked for. */
+tri_status launch_check_path(const struct launch *l, int hosts);
 /* The numbers of a launch, by name, as agents get them from the coordinator. */
-#define LAUNCH_NUMBERS 16
+#define LAUNCH_NUMBERS 24
 #define LAUNCH_LEASE 3.0 /* seconds, of --lease */
 
 /* All but "workers", which each host has its own of. Returns how many. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/links.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 bool links_file(struct text *path) {
     const bool have = base_cache(path);
@@ -14,8 +14,7 @@ bool links_file(struct text *path) {
 }
 
 tri_status links_write(const char *path, const struct link_speed *link, size_t n) {
-    const char *slash = strrchr(path, '/');
-    char day[32], folder[PART_PATH];
+    char day[32];
     const time_t now = time(NULL);
     struct tm date;
     struct text t = {0};
@@ -25,8 +24,7 @@ tri_status links_write(const char *path, const struct link_speed *link, size_t n
     for (size_t i = 0; i < n; i++)
         text_add(&t, "link %s %s %.6g %.6g %.6g\n", link[i].from, link[i].to, link[i].latency,
                  link[i].bandwidth, link[i].cpu);
-    base_format(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
-    return text_write(&t, folder, slash ? slash + 1 : path, TRI_OK);
+    return text_write_file(&t, path, TRI_OK);
 }
 
 /* A line, which ends with a zero. */
@@ -40,7 +38,8 @@ static bool read_line(const char *line, struct link_speed *l) {
         const char *begin = at;
         if (*at != ' ') return false;
         *to[i] = base_number(begin, &at);
-        if (at == begin || !isfinite(*to[i]) || !(*to[i] > 0)) return false;
+        if (at == begin || !(*to[i] > 0 && *to[i] < (to[i] == &l->bandwidth ? 1e18 : 1e9)))
+            return false;
     }
     return !*at && strcmp(l->from, l->to);
 }
@@ -65,5 +64,44 @@ tri_status links_read(const char *path, struct link_speed **link, size_t *n) {
     free(text);
     if (status) free(*link);
     if (status) *link = NULL;
+    return status;
+}
+
+static bool joins(const struct link_speed *l, const char *a, const char *b) {
+    return (!strcmp(l->from, a) && !strcmp(l->to, b)) || (!strcmp(l->from, b) && !strcmp(l->to, a));
+}
+
+static void worsen(const struct link_speed *l, struct path_link *to) {
+    if (l->latency > to->latency) to->latency = l->latency;
+    if (!(to->bandwidth > 0) || l->bandwidth < to->bandwidth) to->bandwidth = l->bandwidth;
+    if (l->cpu > to->cpu) to->cpu = l->cpu;
+}
+
+/* False: there is none between these two. */
+static bool take_pair(const struct link_speed *link, size_t n, const char *a, const char *b,
+                      struct path_link *to) {
+    bool any = false;
+    for (size_t i = 0; i < n; i++) {
+        if (a && !joins(&link[i], a, b)) continue;
+        worsen(&link[i], to);
+        any = true;
+    }
+    return any;
+}
+
+tri_status links_slowest(const struct host_list *hosts, struct path_link *out) {
+    struct text path = {0};
+    struct link_speed *link = NULL;
+    size_t n = 0;
+    tri_status status = TRI_OK;
+    *out = (struct path_link){0};
+    if (links_file(&path) && !access(path.data, F_OK)) status = links_read(path.data, &link, &n);
+    bool all = hosts || take_pair(link, n, NULL, NULL, out);
+    for (int a = 0; hosts && a < hosts->n; a++)
+        for (int b = a + 1; b < hosts->n; b++)
+            all &= take_pair(link, n, hosts->host[a].name, hosts->host[b].name, out);
+    if (!all) *out = (struct path_link){0};
+    free(link);
+    text_free(&path);
     return status;
 }

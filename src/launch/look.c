@@ -303,6 +303,9 @@ static void read_hosts(const struct crew_hosts *h, struct look_view *v) {
     v->hosts.n = n;
     v->hosts.epoch = atomic_load(&h->epoch);
     for (int i = 0; i < n; i++) v->hosts.taking += atomic_load(&h->weight[i]) > 0;
+    v->hosts.sent = atomic_load(&h->sent);
+    v->hosts.received = atomic_load(&h->received);
+    v->hosts.sent_whole = atomic_load(&h->sent_whole);
     copy_text(v->hosts.self, h->name[within(h->self, 0, last)], HOSTS_NAME);
     copy_text(v->hosts.teller, h->name[within(atomic_load(&h->teller), 0, last)], HOSTS_NAME);
 }
@@ -460,6 +463,15 @@ double pace_spent(const struct pace *p, int place, enum spent what) {
 double pace_no_core(const struct pace *p, int place) {
     const struct look_view *to = pace_latest(p), *from = compared(p, place);
     return from ? part_of(from, to, to->worker[place].no_core - from->worker[place].no_core) : NAN;
+}
+
+struct pace_wire pace_wire(const struct pace *p) {
+    const struct look_view *to = pace_latest(p), *from = before(p, WINDOW);
+    const double passed = seconds(from->now, to->now);
+    if (!(passed > 0)) return (struct pace_wire){NAN, NAN, NAN};
+    return (struct pace_wire){(double)(to->hosts.sent - from->hosts.sent) / passed,
+                              (double)(to->hosts.received - from->hosts.received) / passed,
+                              (double)(to->hosts.sent_whole - from->hosts.sent_whole) / passed};
 }
 
 double pace_group(const struct pace *p, int place, enum spent_group group) {

@@ -77,6 +77,7 @@ struct look_view {
         int n, taking; /* 0: the run has one host; those that take part */
         uint32_t epoch;
         char self[HOSTS_NAME], teller[HOSTS_NAME];
+        uint64_t sent, received, sent_whole; /* as in struct crew_hosts */
     } hosts;
     char title[128], out[PATH_MAX], failure[1024];
     struct look_worker worker[CREW_MOST_WORKERS]; /* by place */
@@ -104,6 +105,12 @@ double pace_group(const struct pace *p, int place, enum spent_group group);
 double pace_spent(const struct pace *p, int place, enum spent what);
 /* The same in which they were ready to run and had no core. */
 double pace_no_core(const struct pace *p, int place);
+/* What the host sends and receives in bytes per second, on the wire, and what that sent is in
+ * memory; NaN: not known yet. */
+struct pace_wire {
+    double sent, received, sent_whole;
+};
+struct pace_wire pace_wire(const struct pace *p);
 
 /* "lane 3 conv1.dw" */
 void look_describe(struct look *l, const struct look_worker *w, struct text *out);

@@ -205,7 +205,9 @@ static void start_ferry(struct membership *s) {
     s->ferry_fd = pair[0];
     log_event(&s->agent->log, LOG_INFO, "ferry", "pid=%d", (int)pid);
     const struct launch *l = s->agent->launch;
-    const struct host_wire wire = {l->link, l->wire_open, l->no_overlap};
+    const struct host_wire wire = {l->link, l->wire_open, l->no_overlap, l->path,
+                                   (int64_t)(1e9 * l->path_latency), (int64_t)l->path_bandwidth,
+                                   (int64_t)(1e9 * l->path_cpu)};
     member_ferry_started(s->member, &wire, base_now());
 }
 
@@ -325,9 +327,10 @@ const char *membership_name(const struct membership *s) {
 
 uint64_t membership_run(const struct membership *s) { return s->welcome.run; }
 
-void membership_size(const struct membership *s, struct crew_size *size) {
+void membership_size(const struct membership *s, const struct launch *l, struct crew_size *size) {
     size->hosts = s->welcome.names.n;
     for (int i = 0; i < size->hosts; i++) size->weight[i] = s->welcome.weights.of[i];
+    size->paths = launch_has_paths(l);
 }
 
 void membership_attach(struct membership *s, struct agent *a) {

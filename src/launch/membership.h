@@ -27,7 +27,7 @@ struct agent;
 const char *membership_name(const struct membership *s);
 uint64_t membership_run(const struct membership *s); /* the number of the run */
 /* Tells the sizes of the store what hosts there are; then the store's head who they are. */
-void membership_size(const struct membership *s, struct crew_size *size);
+void membership_size(const struct membership *s, const struct launch *l, struct crew_size *size);
 void membership_attach(struct membership *s, struct agent *a);
 #define MEMBERSHIP_FDS 3
 void membership_poll(const struct membership *s, struct pollfd to[MEMBERSHIP_FDS]);

@@ -128,6 +128,11 @@ static void read_place(struct meter *m, int place, int64_t now) {
     struct times_place *to = &m->place[place];
     int64_t *sum = m->time[place];
     *to = (struct times_place){.time = sum, .memory = atomic_load(&h->worker[place].peak)};
+    if (!place) {
+        to->sent = atomic_load(&h->hosts.sent);
+        to->received = atomic_load(&h->hosts.received);
+        to->sent_whole = atomic_load(&h->hosts.sent_whole);
+    }
     memset(sum, 0, sizeof m->time[place]);
     for (int t = 0; t < h->size.threads; t++) {
         const struct crew_thread *thread = &h->thread[place * h->size.threads + t];

@@ -18,12 +18,14 @@
 
 #include "base/host.h"
 #include "crew/hosts.h"
+#include "ferry/sums.h"
 #include "io/seal.h"
 #include "link/control.h"
 #include "link/sockets.h"
 #include "observe/json.h"
 
-#define LIFE 60           /* seconds that an answer may take, whatever the system does */
+#define LIFE 60           /* seconds that an answer may take, whatever the system does, beside */
+#define MOST_LIFE 3600    /* those that the question names; of these so many at most */
 #define JOIN 6            /* the same, of a session's begin */
 #define MEASURE 15        /* the same, of a measurement, beside the time that is asked for */
 #define MIB 1048576.0
@@ -34,6 +36,7 @@
 #define LEAST 4           /* messages of a measurement */
 #define PINGS 100
 #define A_WHILE 0.5       /* seconds; and pings, as many as go into it */
+#define EPOCH 1           /* of all sessions */
 
 /* What a message is: the header's `part`. */
 enum { PING, PONG, DATA, LAST, TOLD };
@@ -57,6 +60,9 @@ struct probe {
     struct received received, told;
     bool has_told;
     int pongs, flying;
+    struct mover *mover; /* serves `sums` */
+    struct sums *sums;   /* null: none have been asked for */
+    uint32_t step;
     char block[BLOCK]; /* is sent, and receives */
 };
 
@@ -194,7 +200,8 @@ static tri_status look(struct probe *p, const json_t *q, json_t *a) {
 
 static void *where(void *user, int host, const struct link_header *header) {
     struct probe *p = user;
-    (void)host;
+    if (header->kind == LINK_SUM) return mover_where(p->mover, host, header);
+    if (header->length > BLOCK) return NULL;
     if (header->part == TOLD) return header->length == sizeof p->told ? &p->told : NULL;
     return p->block;
 }
@@ -224,12 +231,22 @@ static tri_status arrived(struct probe *p, int host, const struct link_header *h
     return h->part == LAST ? put(p, host, TOLD, r, sizeof *r) : TRI_OK;
 }
 
+/* Whether the event is for the mover alone. */
+static bool is_of_sums(const struct probe *p, const struct link_event *e) {
+    return (e->what == LINK_ARRIVED && e->header.kind == LINK_SUM) ||
+           (e->what == LINK_SENT && e->token && e->token != p->block);
+}
+
 static tri_status serve(struct probe *p) {
     struct link_event e;
+    bool published = false;
     tri_status status = TRI_OK;
     while (!status && !(status = link_next(p->link, &e)) && e.what != LINK_NOTHING) {
         if (e.what == LINK_REFUSED) continue; /* it names no host */
         struct peer *peer = &p->peer[e.host];
+        if (is_of_sums(p, &e) || e.what == LINK_JOINED || e.what == LINK_ENDED)
+            status = mover_take(p->mover, &e, &published);
+        if (status || is_of_sums(p, &e)) continue;
         p->flying -= e.what == LINK_SENT && e.token;
         if (e.what == LINK_JOINED || e.what == LINK_ENDED) {
             peer->waits = false;
@@ -241,8 +258,14 @@ static tri_status serve(struct probe *p) {
     return status;
 }
 
-/* Serves the link, within a question about a host, until something has happened. */
-static tri_status turn(struct probe *p, const struct peer *peer, int64_t end) {
+/* The host's session has ended, or none has begun. */
+static const char *end_of(const struct probe *p, int host) {
+    const struct peer *peer = &p->peer[host];
+    return host != p->host && !peer->waits && *peer->why ? peer->why : NULL;
+}
+
+/* Serves the link, within a question about so many hosts, until something has happened. */
+static tri_status turn(struct probe *p, int host, int hosts, int64_t end) {
     struct pollfd on[] = {{STDIN_FILENO, POLLRDHUP, 0}, {link_fd(p->link), POLLIN, 0}};
     const int64_t left = end - base_now();
     if (left <= 0) return base_fail(TRI_FAILED, "there was no answer in time");
@@ -250,8 +273,9 @@ static tri_status turn(struct probe *p, const struct peer *peer, int64_t end) {
         return base_fail(TRI_FAILED, "poll: %s", strerror(errno));
     if (on[0].revents) return base_fail(TRI_FAILED, "nobody asks any more");
     tri_status status = serve(p);
-    const bool ended = !peer->waits && *peer->why;
-    return status || !ended ? status : base_fail(TRI_FAILED, "%s", peer->why);
+    for (const int last = host + hosts; !status && host < last; host++)
+        if (end_of(p, host)) status = base_fail(TRI_FAILED, "%s", end_of(p, host));
+    return status;
 }
 
 /* Hosts of higher numbers connect, once they are asked to reach this one. */
@@ -259,6 +283,7 @@ static tri_status listen_here(struct probe *p, const json_t *q, json_t *a) {
     const char *key = json_text_of(q, "key");
     const struct link_row *row;
     size_t bytes;
+    const int64_t most = json_whole_of(q, "most", 0);
     int host, hosts, low, high;
     if (sodium_init() < 0 || p->link ||
         json_unpack((json_t *)(uintptr_t)q, "{s:i, s:i, s:[ii]}", "host", &host, "hosts", &hosts,
@@ -266,15 +291,20 @@ static tri_status listen_here(struct probe *p, const json_t *q, json_t *a) {
         host < 0 || host >= hosts || hosts > HOSTS_MOST ||
         sodium_hex2bin(p->key, LINK_KEY, key, strlen(key), NULL, &bytes, NULL) || bytes != LINK_KEY)
         return base_fail(TRI_USAGE, "version " TRI_VERSION " has no such question");
-    const struct link_options o = {.self = host, .hosts = hosts, .run = 1, .key = p->key,
-                                   .most = BLOCK, .where = where, .user = p,
+    const bool open = json_is_true(json_object_get(q, "open"));
+    const struct link_options o = {.self = host, .hosts = hosts, .run = 1,
+                                   .key = open ? NULL : p->key,
+                                   .most = (uint64_t)(most > BLOCK ? most : BLOCK),
+                                   .where = where, .user = p,
                                    .address = json_text_of(q, "address"), .port = {low, high}};
     tri_status status = link_row_find(LINK_TCP, &row);
+    if (!status) status = mover_open(host, hosts, 1, &p->mover);
     if (!status) status = link_open(row, &o, &p->link);
+    if (!status) mover_bind(p->mover, p->link);
     for (int i = 0; i < hosts && !status; i++) {
         strcpy(p->peer[i].why, "there is no session");
         p->peer[i].waits = i > host;
-        if (i > host) status = link_peer(p->link, i, 1, NULL);
+        if (i > host) status = link_peer(p->link, i, EPOCH, NULL);
     }
     if (status) return status;
     p->host = host;
@@ -313,8 +343,8 @@ static tri_status reach(struct probe *p, const json_t *q, json_t *a) {
     if (status || strcmp(how, "reached") || host < 0 || host >= p->host) return status;
     struct peer *peer = &p->peer[host];
     peer->waits = true;
-    status = link_peer(p->link, host, 1, address);
-    for (const int64_t end = after(JOIN); !status && peer->waits;) status = turn(p, peer, end);
+    status = link_peer(p->link, host, EPOCH, address);
+    for (const int64_t end = after(JOIN); !status && peer->waits;) status = turn(p, host, 1, end);
     return status;
 }
 
@@ -327,7 +357,7 @@ static tri_status ping(struct probe *p, int host, int64_t late, double *latency)
         const int64_t begin = base_now();
         p->pongs = 0;
         status = put(p, host, PING, NULL, 0);
-        while (!status && !p->pongs) status = turn(p, &p->peer[host], late);
+        while (!status && !p->pongs) status = turn(p, host, 1, late);
         trip[n] = 1e-9 * (double)(base_now() - begin);
     }
     qsort(trip, (size_t)n, sizeof *trip, base_by_size);
@@ -344,17 +374,17 @@ static tri_status measure(struct probe *p, const json_t *q, json_t *a) {
     if (host < 0 || host >= p->hosts)
         return base_fail(TRI_FAILED, "there is no session with host %d", host);
     const struct peer *peer = &p->peer[host];
-    while (!status && peer->waits) status = turn(p, peer, late);
+    while (!status && peer->waits) status = turn(p, host, 1, late);
     if (!status) status = ping(p, host, late, &latency);
     const int64_t cpu = cpu_now(), end = after(seconds);
     int64_t sent = 0;
     p->has_told = false;
     while (!status && (base_now() < end || sent < LEAST)) {
-        if (p->flying == FLYING) status = turn(p, peer, late);
+        if (p->flying == FLYING) status = turn(p, host, 1, late);
         else if (!(status = put(p, host, DATA, p->block, BLOCK))) sent++;
     }
     if (!status) status = put(p, host, LAST, NULL, 0);
-    while (!status && !p->has_told) status = turn(p, peer, late);
+    while (!status && !p->has_told) status = turn(p, host, 1, late);
     if (status) return status;
     const struct received *r = &p->told;
     const double own = (double)(cpu_now() - cpu) / (double)(sent * BLOCK),
@@ -365,6 +395,91 @@ static tri_status measure(struct probe *p, const json_t *q, json_t *a) {
     return TRI_OK;
 }
 
+/* ---- sums over all hosts ---- */
+
+static tri_status one_sum(struct probe *p, uint32_t set, int64_t late) {
+    struct sums *s = p->sums;
+    bool published = false;
+    sums_begin(s, ++p->step);
+    const struct mover_step step = sums_step(s, EPOCH);
+    tri_status status = mover_begin(p->mover, &step);
+    if (status) return status;
+    sums_put(s, 0, set);
+    sums_publish(s, 0);
+    for (;;) {
+        status = mover_send(p->mover, &published);
+        sums_follow(s, 0);
+        if (status || (sums_are_there(s) && mover_has_sent(p->mover))) return status;
+        if ((status = turn(p, 0, p->hosts, late))) return status;
+    }
+}
+
+/* A sum of other numbers. wrong: what is wrong with it; other hosts go on meanwhile. */
+static tri_status try_sum(struct probe *p, uint32_t set, int64_t late, char wrong[300]) {
+    tri_status status = one_sum(p, set, late);
+    if (!status && sums_check(p->sums, set)) base_format(wrong, 300, "%s", tri_message());
+    return status;
+}
+
+/* The median time of n sums, one after the other, and what moves and is computed in one. The next
+ * one begins when the host has this one, but no host gets ahead by more than one. The first is not
+ * counted: others may still be busy with their check. */
+static tri_status time_sums(struct probe *p, int n, int64_t late, json_t *a) {
+    double *time = calloc((size_t)n, sizeof *time);
+    tri_status status = time ? one_sum(p, 0, late) : base_no_memory("times");
+    const struct mover_bytes before = mover_bytes(p->mover);
+    const int64_t cpu = cpu_now();
+    for (int64_t i = 0, begin = base_now(); i < n && !status; i++) {
+        status = one_sum(p, 0, late);
+        time[i] = 1e-9 * (double)(base_now() - begin);
+        begin = base_now();
+    }
+    const struct mover_bytes after_all = mover_bytes(p->mover);
+    if (!status) {
+        qsort(time, (size_t)n, sizeof *time, base_by_size);
+        json_object_set_new(a, "took", json_finite(time[n / 2]));
+        json_object_set_new(a, "cpu", json_finite(1e-9 * (double)(cpu_now() - cpu) / n));
+        json_object_set_new(a, "sent", json_finite((double)(after_all.sent - before.sent) / n));
+        json_object_set_new(a, "received",
+                            json_finite((double)(after_all.received - before.received) / n));
+    }
+    free(time);
+    return status;
+}
+
+static void end_sessions(struct probe *p) {
+    for (int i = 0; i < p->hosts; i++) {
+        if (i == p->host) continue;
+        link_end(p->link, i);
+        p->peer[i] = (struct peer){.why = "the session was ended after a sum that failed"};
+    }
+    mover_stop(p->mover);
+}
+
+static tri_status sum(struct probe *p, const json_t *q, json_t *a) {
+    const int64_t bytes = json_whole_of(q, "bytes", 0), n = json_whole_of(q, "sums", 0);
+    const int64_t late = after(json_number_of(q, "seconds", 0) + MEASURE);
+    struct sums_ask ask = {.self = p->host, .hosts = p->hosts, .threads = 1,
+                           .numbers = (size_t)bytes / sizeof(float)};
+    while (ask.path < PATHS && strcmp(path_name(ask.path), json_text_of(q, "path"))) ask.path++;
+    if (!p->link || ask.path == PATHS || !path_allows(ask.path, p->hosts) || !ask.numbers ||
+        n < 1 || n > PROBE_MOST_SUMS)
+        return base_fail(TRI_USAGE, "version " TRI_VERSION " has no such question");
+    for (int i = 0; i < p->hosts; i++)
+        if (end_of(p, i)) return base_fail(TRI_FAILED, "host %d: %s", i, end_of(p, i));
+    struct sums *before = p->sums, *s; /* before: the mover lets go of it in the next step */
+    char wrong[300] = "";
+    tri_status status = sums_open(&ask, &s);
+    if (status) return status;
+    p->sums = s;
+    status = try_sum(p, 0, late, wrong);
+    sums_close(before);
+    if (!status) status = time_sums(p, (int)n, late, a);
+    if (!status) status = try_sum(p, 1, late, wrong);
+    if (status) end_sessions(p); /* nobody can finish the step */
+    return status || !*wrong ? status : base_fail(TRI_FAILED, "%s", wrong);
+}
+
 /* ---- the process ---- */
 
 static const struct {
@@ -372,14 +487,15 @@ static const struct {
     tri_status (*answer)(struct probe *p, const json_t *q, json_t *a);
 } rows[] = {
     {"describe", describe}, {"look", look}, {"listen", listen_here}, {"reach", reach},
-    {"measure", measure},
+    {"measure", measure}, {"sum", sum},
 };
 
 static void answer(struct probe *p, const char *line) {
     json_t *q = json_loads(line, 0, NULL), *a = json_object();
     size_t i = 0;
     while (i < COUNT(rows) && strcmp(rows[i].ask, json_text_of(q, "ask"))) i++;
-    alarm(LIFE);
+    const double more = json_number_of(q, "seconds", 0);
+    alarm(LIFE + (unsigned)(more > 0 && more < MOST_LIFE ? more : 0));
     tri_status status = i < COUNT(rows)
                             ? rows[i].answer(p, q, a)
                             : base_fail(TRI_USAGE, "version " TRI_VERSION " has no such question");
@@ -410,6 +526,8 @@ int probe_run(void) {
     }
     if (*p.file) unlink(p.file);
     link_close(p.link);
+    mover_close(p.mover);
+    sums_close(p.sums);
     free(line);
     return 0;
 }

@@ -9,10 +9,13 @@
  *             left there; nonce; key (file), or null,  what is wrong with them
  *             and hash: the nonce under the right key
  *   look      files                                    sees: for each, whether it is in `out`
- *   listen    address, port, host, hosts, key          address: of its link, as a ferry has it
+ *   listen    address, port, host, hosts, key; open:   address: of its link, as a ferry has it
+ *             without it; most: bytes of a message
  *   reach     to: an address, and the host's number    how: "reached", "refused", "silent", or an
  *             if it is that of a link                  error of the system; own: address
  *   measure   host, seconds                            latency (s), bandwidth (B/s), cpu (s/GB)
+ *   sum       path, bytes, sums; seconds that they     of one: took (s), cpu (s), sent and received
+ *             may take. All hosts are asked at a time  (bytes)
  *
  * Each answer has its time, in nanoseconds since 1970, and perhaps an error. */
 #ifndef LAUNCH_PROBE_H
@@ -21,6 +24,7 @@
 #include "base/base.h"
 
 #define PROBE_SILENT 2.5 /* seconds after which an address is silent */
+#define PROBE_MOST_SUMS 1000
 #define PROBE_HASH 65    /* bytes of a hash's digits, and a zero */
 
 /* The process; returns its exit code. */

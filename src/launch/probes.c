@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <sodium.h>
@@ -235,9 +236,10 @@ static tri_status let_listen(struct probes *p) {
         struct probe_host *h = &p->host[i];
         const char *own = json_text_of(h->reach[p->n], "own");
         if (*own)
-            ask(h, json_pack("{ss ss s[ii] si si ss}", "ask", "listen", "address", own,
+            ask(h, json_pack("{ss ss s[ii] si si ss sb sI}", "ask", "listen", "address", own,
                              "port", p->port[0], p->port[1], "host", i, "hosts", p->n,
-                             "key", p->starter.key));
+                             "key", p->starter.key, "open", p->launch->wire_open, "most",
+                             (json_int_t)p->most));
     }
     tri_status status = hear(p, 0);
     for (int i = 0; i < p->n; i++) {
@@ -289,6 +291,27 @@ tri_status probes_measure(struct probes *p, int from, int to, double seconds,
     base_format(out->from, sizeof out->from, "%s", h->name);
     base_format(out->to, sizeof out->to, "%s", p->host[to].name);
     return TRI_OK;
+}
+
+tri_status probes_sum(struct probes *p, const struct probes_sums *of, struct sum_speed *out) {
+    for (int i = 0; i < p->n; i++)
+        ask(&p->host[i], json_pack("{ss ss sI si sf}", "ask", "sum", "path", path_name(of->path),
+                                   "bytes", (json_int_t)of->bytes, "sums", of->n, "seconds",
+                                   of->seconds));
+    tri_status status = hear(p, of->seconds);
+    double cpu = 0, all = 0;
+    *out = (struct sum_speed){0};
+    for (int i = 0; i < p->n && !status; i++) {
+        const struct probe_host *h = &p->host[i];
+        if (failure(h)) return base_fail(TRI_FAILED, "%s: %s", h->name, failure(h));
+        const double sent = json_number_of(h->answer, "sent", 0);
+        out->seconds = fmax(out->seconds, json_number_of(h->answer, "took", 0));
+        out->bytes = fmax(out->bytes, fmax(sent, json_number_of(h->answer, "received", 0)));
+        cpu += json_number_of(h->answer, "cpu", 0);
+        all += sent;
+    }
+    out->cpu = 1e9 * cpu / all;
+    return status;
 }
 
 /* ---- the end ---- */

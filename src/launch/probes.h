@@ -9,6 +9,7 @@
 #include "launch/host_list.h"
 #include "launch/links.h"
 #include "launch/starter.h"
+#include "plan/transfer.h"
 
 struct probe_host {
     const char *name;
@@ -38,6 +39,7 @@ struct probes {
     struct host_list list;
     struct probe_host host[HOSTS_MOST];
     int n, port[2];
+    int64_t most; /* bytes of a message; what is less than links need counts as that */
     char nonce[33];
     struct starter starter;
     struct control *control; /* listens as a coordinator does */
@@ -61,5 +63,20 @@ bool probes_joined(const struct probes *p, int a, int b);
 /* From one host to another, for so many seconds. Fails with the reason. */
 tri_status probes_measure(struct probes *p, int from, int to, double seconds,
                           struct link_speed *out);
+
+struct probes_sums {
+    enum path path; /* that so many hosts allow */
+    int64_t bytes;
+    int n;          /* how many are timed, at most PROBE_MOST_SUMS */
+    double seconds; /* that all of them may take */
+};
+struct sum_speed {
+    double seconds; /* of a sum, the median; of the slowest host */
+    double bytes;   /* sent or received for one, whichever is more; of the busiest host */
+    double cpu;     /* seconds of processor time of all hosts, per GB that is sent */
+};
+/* Sums of numbers that all hosts have, over all hosts. Fails if one is wrong. After a host has
+ * failed no further sum can follow. */
+tri_status probes_sum(struct probes *p, const struct probes_sums *of, struct sum_speed *out);
 
 #endif
