@@ -22,7 +22,8 @@ prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
 .PHONY: all demo test test-slow test-hosts bench bench-kernels bench-workers bench-hosts \
-    bench-pairs bench-profile bench-page story bench-convergence bench-deps install clean help
+    bench-wire bench-pairs bench-profile bench-page story bench-convergence bench-deps install \
+    clean help
 
 all:
 	@$(setup) build
@@ -64,6 +65,10 @@ bench-workers: all
 
 bench-hosts: all
 	@$(PYTHON) bench/hosts.py $(BUILD) $(rows) $(rounds)
+
+# A quick run: make bench-wire ROWS=paths SHORT=1
+bench-wire: all
+	@$(PYTHON) bench/wire.py $(BUILD) $(rows) $(rounds) $(if $(SHORT),--short)
 
 # make bench-pairs OLD=../before/build/src/trireme ROWS=lenet5 ROUNDS=3
 bench-pairs: all
@@ -109,6 +114,8 @@ help:
 	@echo '                               CONV=direct leaves out Winograd'
 	@echo 'make bench-workers             measures runs with several workers; takes ROWS and ROUNDS'
 	@echo 'make bench-hosts               measures runs over several hosts; takes ROWS and ROUNDS'
+	@echo 'make bench-wire                measures what moves between hosts: sums by each path, bytes'
+	@echo '                               and loss by format; takes ROWS and ROUNDS, SHORT=1 is quick'
 	@echo 'make bench-pairs OLD=PROGRAM   measures training beside another build of trireme, in turns;'
 	@echo '                               takes ROWS and ROUNDS'
 	@echo 'make bench-profile             measures what recording one span of a profile costs'

@@ -50,9 +50,10 @@ def pinned(on):
         on.pin(host, host % os.cpu_count())
 
 
-def trireme(on, words, steps, hosts, *more):
-    """Seconds per step; hosts: 0: two local workers."""
-    where = ["-n", "2"] if not hosts else ["--hosts", ",".join(f"h{i}:1" for i in range(hosts))]
+def trireme(on, words, steps, hosts, *more, local=2):
+    """Seconds per step; hosts: 0: local workers."""
+    where = (["--hosts", ",".join(f"h{i}:1" for i in range(hosts))] if hosts
+             else ["-n", str(local)])
     made = on.run(0, [PROGRAM, "train", *words.split(), "--steps", str(steps + WARM), "--quiet",
                       "--threads-per-worker", "1", *where, *more, "--out", "run"], timeout=3600)
     if made.returncode:
@@ -170,22 +171,23 @@ def idle(rounds):
     print()
 
 
-def rendezvous(rank):
-    return {"MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29500", "WORLD_SIZE": "2",
+def rendezvous(rank, hosts=2):
+    return {"MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29500", "WORLD_SIZE": str(hosts),
             "RANK": str(rank), "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1"}
 
 
-def ddp_ms(on, model, batch, optimizer, steps):
+def ddp_ms(on, model, batch, optimizer, steps, *more):
     def start(rank):
         return on.popen(rank, [sys.executable, f"{HERE}/peers.py", model, "--batch", str(batch),
                                "--steps", str(steps), "--threads", "1", "--optimizer", optimizer,
-                               "--processes", "2"],
-                        env=rendezvous(rank), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                        text=True)
-    other = start(1)
+                               "--processes", str(on.n), *more],
+                        env=rendezvous(rank, on.n) if on.n > 1 else {}, stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE, text=True)
+    others = [start(rank) for rank in range(1, on.n)]
     out, err = start(0).communicate()
-    other.communicate()
+    for other in others:
+        other.communicate()
     found = re.search(r"median_ms=([0-9.]+)", out)
     if not found:
         raise SystemExit(err[-2000:])
@@ -266,14 +268,17 @@ def start_ddp(on, log):
     return runs[0]
 
 
-def start_mpi(on, log):
+def start_mpi(on, log, *sizes):
     program = f"{on.directory(0)}/mpi_sums"
     if not shutil.which("mpicc") or not shutil.which("mpirun"):
         return None
     subprocess.run(["mpicc", "-O2", f"{HERE}/mpi_sums.c", "-o", program], check=True)
-    return on.popen(0, ["mpirun", "--allow-run-as-root", "--host", "h0,h1", "-np", "2",
+    return on.popen(0, ["mpirun", "--allow-run-as-root", "--host",
+                        ",".join(f"h{i}" for i in range(on.n)), "-np", str(on.n),
                         "--mca", "plm_rsh_agent", "ssh", "--mca", "btl_tcp_if_include", "eth0",
-                        "--mca", "oob_tcp_if_include", "eth0", f"{on.path}/mpi_sums"],
+                        "--mca", "oob_tcp_if_include", "eth0",
+                        "--mca", "mpi_yield_when_idle", "1", f"{on.path}/mpi_sums",
+                        *map(str, sizes)],
                     stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
 

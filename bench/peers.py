@@ -239,9 +239,9 @@ def join(processes):
     return others
 
 
-def spread(net):
+def spread(net, bucket):
     """From here on every call of the network goes through DDP."""
-    ddp = nn.parallel.DistributedDataParallel(net)
+    ddp = nn.parallel.DistributedDataParallel(net, bucket_cap_mb=bucket)
 
     class Shared(type(net)):
         inside = False
@@ -272,6 +272,7 @@ def main():
     p.add_argument("--compiled", action="store_true", help="by torch.compile")
     p.add_argument("--bf16", action="store_true", help="autocast")
     p.add_argument("--processes", type=int, default=1, help="DDP with gloo; --batch is per process")
+    p.add_argument("--bucket", type=int, help="MB of its buckets (default: DDP's)")
     a = p.parse_args()
     others = join(a.processes) if a.processes > 1 else []
     if a.threads:
@@ -280,7 +281,7 @@ def main():
     Attention.fused = a.attention
     net, loss = NETWORKS[a.model]()(a.batch, a.channels_last)
     if a.processes > 1:
-        spread(net)
+        spread(net, a.bucket)
     if a.compiled:
         loss = torch.compile(loss, dynamic=False)
     how = {"fused": True} if a.fused else {"foreach": a.foreach}

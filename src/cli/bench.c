@@ -336,6 +336,7 @@ static int start(struct row *row, int n) {
 
 static int run(const struct command *c, int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "links")) return cli_bench_links(argc, argv);
+    if (argc > 1 && !strcmp(argv[1], "allreduce")) return cli_bench_allreduce(argc, argv);
     struct row *row = calloc(MOST, sizeof *row); /* of cli_words */
     int n = 0, wrong = 0;
     if (!row) return base_no_memory("rows"), cli_fail();
@@ -366,7 +367,17 @@ static void more(struct text *out) {
                       "hosts instead, each pair in both directions as a run would use it: the time "
                       "of a round trip, bandwidth, and processor time of both ends. It prints a "
                       "table, and keeps it in FILE (default: links in the user's cache folder). "
-                      "--launch, --port and --interface are those of `trireme train`.", out);
+                      "--launch, --port, --interface and --wire-open are those of `trireme "
+                      "train`.", out);
+    options_paragraph("`bench allreduce --hosts h0,h1 [--path WAY] [--sizes 1K,64K,1M,4M,64M] "
+                      "[--save FILE]` sums numbers of f32 over hosts as a run sums gradients, and "
+                      "fails if a bit of a sum is wrong. It measures the links, and prints for "
+                      "each size and path the time of a sum (the median), MB on the busiest "
+                      "host's link in one direction, their share of what the slowest link carries, "
+                      "and processor time per GB. `auto` stands beside the path that --path auto "
+                      "takes; WAY is one of the paths of `trireme train`, or auto (default: all). "
+                      "FILE gets a line for each. Without --hosts, threads of this process sum "
+                      "their slots, as workers do.", out);
     cli_describe_model(out);
 }
 
