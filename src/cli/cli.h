@@ -39,7 +39,9 @@ struct command {
 const struct command *command_find(const char *name);
 
 int cli_ferry(int argc, char **argv); /* of main: a process of an agent */
-int cli_bench_links(int argc, char **argv); /* of bench; argv[1] is "links" */
+/* Of bench; argv[1] is "links", "allreduce". */
+int cli_bench_links(int argc, char **argv);
+int cli_bench_allreduce(int argc, char **argv);
 
 /* A command line after reading. */
 struct cli_arguments {

@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "cli/cli.h"
+#include "cli/launch.h"
 #include "cli/visit.h"
 #include "dev/dev.h"
 #include "machine/budget.h"
@@ -215,10 +216,17 @@ static int run(const struct command *c, int argc, char **argv) {
         return !t.data || cli_print(&t) ? cli_fail() : TRI_OK;
     }
     if (a.program) return visit_start(&a);
+    if (own.hosts || own.asks_path || own.out) return explain_hosts(&a, &own) ? cli_fail() : TRI_OK;
     if (!a.model)
         base_fail(TRI_USAGE, "%s lacks its MODEL: trireme %s %s; `trireme models` lists the zoo",
                   c->name, c->name, c->arguments);
     return !a.model || explain_model(&a, &own) ? cli_fail() : TRI_OK;
+}
+
+static const char *path_way(void *at, const char *value) { /* struct own */
+    struct own *own = at;
+    own->asks_path = true;
+    return launch_path(&own->path, value);
 }
 
 static const struct option_row rows[] = {
@@ -233,6 +241,18 @@ static const struct option_row rows[] = {
     {"--full", NULL, "list all operators, moves, seats and buckets", OWN(option_given, full)},
     {"--match", "PATTERN", "list the operators and moves of scopes or operators that match, as in "
      "--strategy", OWN(option_text, match)},
+    {"--hosts", "N|NAMES",
+     "what hosts would send each other in a step, by which paths, in which formats: so many hosts, "
+     "or those that the run will have, h0,h1:4, whose links `trireme bench links` has measured",
+     OWN(option_text, hosts)},
+    {"--path", "WAY",
+     "with --hosts: the schedule of exchange, ring, butterfly or root, also without a MODEL; or "
+     "auto, which says why each bucket takes which (default: auto)",
+     path_way, 0, USE_ALL, .group = GROUP_NONE},
+    {"--out", "DIR",
+     "with --hosts: the directory of a run over them in f32, of which the time of a step is taken, "
+     "and how long it waits for hosts",
+     OWN(option_text, out)},
     {"--json", NULL, "print a JSON object", OWN(option_given, json)},
     {"--factors", NULL, "list what each operator calls its factors, for --strategy",
      OWN(option_given, factors)},

@@ -14,6 +14,9 @@ struct own {
     int64_t devices, bucket;
     bool json, factors, measure, full;
     const char *match;
+    const char *hosts, *out;
+    int path; /* of struct launch */
+    bool asks_path;
 };
 
 struct explanation {
@@ -35,6 +38,10 @@ struct explanation {
         size_t lane; /* of the arena of a lane, at most at once */
     } seat[EXPLAIN_MOST_SEATS];
 };
+
+struct cli_arguments;
+/* What several hosts send each other; own->hosts or --path was given. */
+tri_status explain_hosts(struct cli_arguments *a, const struct own *own);
 
 void explain_add_stages(const struct explanation *e, struct text *out);
 

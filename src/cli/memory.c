@@ -9,6 +9,7 @@
 #include "machine/budget.h"
 #include "crew/head.h"
 #include "launch/host_list.h"
+#include "launch/links.h"
 #include "run/evaluate.h"
 #include "run/trial.h"
 #include "run/open.h"
@@ -128,6 +129,17 @@ static tri_status compare_levels(struct text *t, struct cli_arguments *a,
     return TRI_OK;
 }
 
+/* Plans as the run would: with links that have been measured, sums may take other paths. */
+static tri_status size_of_hosts(const struct launch *l, struct crew_size *size) {
+    struct host_list list;
+    struct path_link link = {0};
+    tri_status status = host_list_size(l->hosts, size);
+    if (!status) status = host_list_read(l->hosts, &list);
+    if (!status && size->hosts > 2) status = links_slowest(&list, &link);
+    size->paths = link.bandwidth > 0;
+    return status;
+}
+
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch l = {0};
@@ -135,12 +147,16 @@ static int run(const struct command *c, int argc, char **argv) {
     const bool alone = !l.workers && !l.hosts;
     launch_settle(&l);
     struct crew_size several = launch_size(&l);
-    if (l.hosts && host_list_size(l.hosts, &several)) return cli_fail();
+    if (l.hosts && size_of_hosts(&l, &several)) return cli_fail();
     if (crew_check(&several)) return cli_fail();
     if (a.program) return visit_start(&a);
     const struct crew_size *size = alone ? NULL : &several;
     tri_run *run = plan(&a, size);
     if (!run) return cli_fail();
+    if (l.hosts && tree_check_hosts(&run->machine->tree[1], a.options.wire, several.hosts)) {
+        run_free(run);
+        return cli_fail();
+    }
     const struct verdict v =
         budget_verdict(evaluation_machine(run), &run->store, a.options.memory_limit);
     struct text t = {0};

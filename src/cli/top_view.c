@@ -106,8 +106,21 @@ static enum style style_of(enum look_state s) {
 #define LEAST_TITLE 8
 #define STILL 4 /* an open step that takes so many times as long as others: no time left is known */
 
+/* A line of what a host sends and receives; in brackets, the share of
+ * what it is in memory. */
+static void draw_wire(struct pen *p, const struct pace_wire *w) {
+    char part[32] = "";
+    if (!(w->sent + w->received > 0)) return;
+    if (w->sent < w->sent_whole)
+        base_format(part, sizeof part, " (%.0f %%)", 100 * w->sent / w->sent_whole);
+    piece(p, PLAIN, "sends %.1f MB/s%s", 1e-6 * w->sent, part);
+    piece(p, PLAIN, "receives %.1f MB/s", 1e-6 * w->received);
+    end_line(p);
+}
+
 /* The run's name is shortened before all else; on a narrow page it has a line of its own. */
-static void draw_title(struct pen *p, const struct look_view *v) {
+static void draw_title(struct pen *p, const struct pace *pace) {
+    const struct look_view *v = pace_latest(pace);
     char elapsed[DURATION_TEXT] = "", workers[128], died[32] = "";
     const char *state = look_state_name(v->state);
     int n = base_format(workers, sizeof workers, "%d worker(s)", v->ranks);
@@ -136,6 +149,8 @@ static void draw_title(struct pen *p, const struct look_view *v) {
           v->hosts.taking, v->hosts.n);
     piece(p, PLAIN, "epoch %u", v->hosts.epoch);
     end_line(p);
+    const struct pace_wire wire = pace_wire(pace);
+    draw_wire(p, &wire);
 }
 
 #define MOST_BARS 256
@@ -467,16 +482,23 @@ static void draw_workers(struct pen *p, struct top *t) {
 struct other {
     struct series s;
     double covers, group[CREW_MOST_WORKERS][SPENT_GROUPS];
+    struct pace_wire wire;
 };
 
 /* What each group of kinds has taken of the last frames. */
 static void add_frames(struct other *o, int places) {
     int column[SPENTS];
+    const int sent = series_column(&o->s, "sent-kib"),
+              received = series_column(&o->s, "received-kib"),
+              whole = series_column(&o->s, "sent-whole-kib");
     for (int k = 0; k < SPENTS; k++) column[k] = series_column(&o->s, spent_rows[k].name);
     for (int64_t i = o->s.n > LATEST ? o->s.n - LATEST : 0; i < o->s.n; i++) {
         if (!series_read(&o->s, i)) continue;
         const double covers = (double)o->s.frame.covers;
         o->covers += covers;
+        o->wire.sent += 1024 * series_value(&o->s, 0, sent);
+        o->wire.received += 1024 * series_value(&o->s, 0, received);
+        o->wire.sent_whole += 1024 * series_value(&o->s, 0, whole);
         for (int p = 0; p < places; p++)
             for (int k = 0; k < SPENTS; k++)
                 o->group[p][spent_rows[k].group] += covers * series_value(&o->s, p, column[k]);
@@ -497,6 +519,10 @@ static void draw_other(struct pen *p, struct other *o, const char *host) {
     piece(p, TITLE, "host %s", host);
     piece(p, PLAIN, "step %lld", o->s.n ? (long long)o->s.frame.step : 0);
     end_line(p);
+    const double passed = 1e-9 * o->covers;
+    const struct pace_wire wire = {o->wire.sent / passed, o->wire.received / passed,
+                                   o->wire.sent_whole / passed};
+    if (passed > 0 && fits(p, 1)) draw_wire(p, &wire);
     for (int i = 0; i < places && fits(p, 1); i++) {
         char size[CELL];
         const double memory = series_value(&o->s, i, peak);
@@ -542,7 +568,7 @@ void top_draw(struct top *t, const struct top_page *page, struct text *out) {
     const struct look_view *v = pace_latest(&t->pace);
     struct pen p = {.page = page, .out = out};
     if (page->terminal) text_add(out, "\033[H");
-    draw_title(&p, v);
+    draw_title(&p, &t->pace);
     if (fits(&p, 2)) draw_progress(&p, t);
     if (fits(&p, 1)) draw_loss(&p, t);
     if (*v->failure && fits(&p, 1)) {
