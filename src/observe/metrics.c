@@ -96,8 +96,9 @@ static tri_status reopen_file(struct metrics *m, char *directory) {
 /* ---- opening ---- */
 
 static tri_status check_names(int n, const char *const *name) {
-    static const char *const ours[] = {"step", "steps",   "samples", "epoch",
-                                       "lr",   "seconds", "workers", "eval"};
+    static const char *const ours[] = {"step", "steps", "samples", "epoch", "lr", "seconds",
+                                       "workers", "eval", "sent", "received", "sent_whole",
+                                       "exposed"};
     for (int i = 0; i < n; i++)
         for (size_t k = 0; k < COUNT(ours); k++)
             if (!strcmp(name[i], ours[k]))
@@ -144,6 +145,23 @@ static void fail(struct metrics *m, int64_t step, const char *why) {
     m->file = NULL;
 }
 
+/* What has been added since the line before. */
+static int add_hosts(struct metrics *m, const struct observed_hosts *now, json_t *object) {
+    const struct {
+        const char *name;
+        double added;
+    } bytes[] = {{"sent", now->sent - m->before.sent},
+                 {"received", now->received - m->before.received},
+                 {"sent_whole", now->sent_whole - m->before.sent_whole}};
+    int bad = 0;
+    for (size_t i = 0; i < COUNT(bytes); i++)
+        bad |= json_object_set_new(object, bytes[i].name,
+                                   json_integer((json_int_t)bytes[i].added));
+    bad |= json_object_set_new(object, "exposed", json_finite(now->exposed - m->before.exposed));
+    m->before = *now;
+    return bad;
+}
+
 static json_t *row(struct metrics *m, const struct observed *o) {
     json_t *object = json_object();
     int bad = json_object_set_new(object, "step", json_integer(o->step));
@@ -155,6 +173,7 @@ static json_t *row(struct metrics *m, const struct observed *o) {
         bad |= json_object_set_new(object, o->name[i], json_finite(averages_mean(&m->since, i)));
     bad |= json_object_set_new(object, "lr", json_finite(o->lr));
     bad |= json_object_set_new(object, "seconds", json_finite(o->now));
+    if (o->hosts) bad |= add_hosts(m, o->hosts, object);
     if (!bad) return object;
     json_decref(object);
     return NULL;

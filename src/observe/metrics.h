@@ -8,6 +8,12 @@
  * all, and values are means over these. NaN and infinity become null. Lines reach the file at least
  * once a second while steps are done, and at the end.
  *
+ * Of a run over several hosts, a line also says what the host that writes it has sent to others and
+ * received in these steps, in bytes on the wire; what that sent was in memory; and the seconds in
+ * which its threads waited for others, the mean over threads:
+ *
+ *     "sent":46806016,"received":46806016,"sent_whole":93612032,"exposed":0.021
+ *
  * The results of an evaluation are a line of their own after that of its step:
  *
  *     {"step":120,"epoch":0,"eval":{"loss":0.51,"top1":0.83},"seconds":2.52}
@@ -27,6 +33,7 @@ struct metrics {
     FILE *file;            /* null: off, or failed */
     struct averages since; /* since the preceding line */
     struct observed last;  /* the latest step, without its values */
+    struct observed_hosts before; /* those of hosts, at the line before; set after opening */
     double written, flushed;
     int64_t every;     /* steps per line, set after opening; 0: by time */
     bool at_once;      /* lines reach the file immediately, as its writer may die; set the same */

@@ -6,6 +6,13 @@
 
 #include "base/base.h"
 
+/* Of a run over several hosts: what this one has sent to others and received, in bytes on the wire,
+ * what that sent was in memory, and the seconds in which its threads waited for others, their mean;
+ * all since some time. */
+struct observed_hosts {
+    double sent, received, sent_whole, exposed;
+};
+
 /* The results of a step. */
 struct observed {
     int64_t step, total; /* 1 to total */
@@ -17,6 +24,7 @@ struct observed {
     int n;
     const char *const *name; /* [n], the loss first */
     const double *value;     /* [n] */
+    const struct observed_hosts *hosts; /* null: there is one host */
 };
 
 /* Means over steps, weighted by their samples. */

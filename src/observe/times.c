@@ -14,7 +14,10 @@ const struct series_column times_columns[TIMES_COLUMNS] = {
     [TIMES_NO_CORE] = {"no-core", SERIES_SHARE, 0},
     [TIMES_LANES] = {"lanes-done", SERIES_SUM, 0},
     [TIMES_LOST] = {"lanes-lost", SERIES_SUM, 0},
-    [TIMES_MEMORY] = {"memory-kib", SERIES_MOST, 0}};
+    [TIMES_MEMORY] = {"memory-kib", SERIES_MOST, 0},
+    [TIMES_SENT] = {"sent-kib", SERIES_SUM, 0},
+    [TIMES_RECEIVED] = {"received-kib", SERIES_SUM, 0},
+    [TIMES_SENT_WHOLE] = {"sent-whole-kib", SERIES_SUM, 0}};
 
 static tri_status allocate(struct times *s) {
     const size_t places = (size_t)s->places, threads = places * (size_t)s->threads;
@@ -130,7 +133,10 @@ static void fill(struct times *s, int place, const struct times_place *now, doub
         before[k] = time;
     }
     const double counts[TIMES_COLUMNS] = {[TIMES_LANES] = (double)now->lanes,
-                                           [TIMES_LOST] = (double)now->lost};
+                                           [TIMES_LOST] = (double)now->lost,
+                                           [TIMES_SENT] = (double)(now->sent >> 10),
+                                           [TIMES_RECEIVED] = (double)(now->received >> 10),
+                                           [TIMES_SENT_WHOLE] = (double)(now->sent_whole >> 10)};
     for (int i = 0; i < TIMES_COLUMNS; i++) {
         value[s->kinds + i] = counts[i] - before[s->kinds + i];
         before[s->kinds + i] = counts[i];

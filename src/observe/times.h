@@ -10,11 +10,21 @@
 struct times_place {
     const int64_t *time; /* [kinds], in nanoseconds, summed over its threads */
     uint64_t lanes, lost;
+    uint64_t sent, received, sent_whole; /* of the host, in bytes; the first place has them */
     int64_t memory; /* bytes, at most */
 };
 
 /* Columns other than those of kinds of time, and their order: */
-enum { TIMES_NO_CORE, TIMES_LANES, TIMES_LOST, TIMES_MEMORY, TIMES_COLUMNS };
+enum {
+    TIMES_NO_CORE,
+    TIMES_LANES,
+    TIMES_LOST,
+    TIMES_MEMORY,
+    TIMES_SENT,
+    TIMES_RECEIVED,
+    TIMES_SENT_WHOLE,
+    TIMES_COLUMNS
+};
 extern const struct series_column times_columns[TIMES_COLUMNS];
 
 struct times {

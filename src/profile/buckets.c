@@ -40,7 +40,7 @@ static size_t gather(const struct profile *p, int host, struct piece *to) {
                 s->end > h->step[at].next)
                 continue;
             to[n++] = (struct piece){bucket, s->begin, s->end, h->step[at].begin, at,
-                                     (enum span_kind)s->kind, s->part};
+                                     (enum span_kind)s->kind, span_is_sent(s)};
         }
     }
     if (n) qsort(to, n, sizeof *to, by_bucket);
@@ -80,7 +80,7 @@ static double bytes_of(const struct profile_host *h, int64_t bucket) {
         const struct profile_item *item = &h->item[i];
         if (bucket_of(item) != bucket) continue;
         rules_spec(item->out, dim, &out);
-        if (tables_comm_of(item) == COMM_TRANSFER) bytes = item->bytes;
+        if (tables_comm_of(item) == COMM_TRANSFER) bytes = item->wire;
         else summed += *item->out ? out : 0;
     }
     return bytes > 0 ? bytes : summed;

@@ -139,20 +139,23 @@ static void write_row(struct out *o, const struct profile_host *h, const struct 
     static const char *const kinds[] = {"", "move", "sum", "transfer"};
     const char *const cell[] = {item->operator, item->name, item->scope, h->name,
                                 item->move ? item->move : "", item->in, item->out};
-    const double bytes = (double)of->calls * (item->move ? item->moved : item->bytes),
-                 seconds = 1e-9 * (double)of->ns;
+    const bool transfer = tables_comm_of(item) == COMM_TRANSFER;
+    const double whole = transfer ? of->whole * item->bytes
+                                  : (double)of->calls * (item->move ? item->moved : item->bytes),
+                 bytes = transfer ? of->wire * item->wire : whole, seconds = 1e-9 * (double)of->ns;
     out_text(o, kinds[tables_comm_of(item)]);
     for (size_t i = 0; i < COUNT(cell); i++) out_cell(o, cell[i]);
     out_format(o, item->bucket < 0 ? "," : ",%lld", (long long)item->bucket);
     out_format(o, ",%lld,%.0f,%.9f", (long long)of->calls, bytes, seconds);
     out_format(o, seconds > 0 ? ",%.6g" : ",", bytes / seconds);
     out_format(o, ",%.9f,%.9f", 1e-9 * (double)row->exposed, 1e-9 * (double)of->waited);
-    out_format(o, row->who == NOBODY ? ",\n" : ",%d\n", row->who);
+    out_format(o, row->who == NOBODY ? "," : ",%d", row->who);
+    out_format(o, transfer ? ",%.0f\n" : ",\n", whole);
 }
 
 tri_status comm_write(const struct profile *p, const struct tables_item *items, struct out *o) {
     out_text(o, "kind,operator,name,scope,host,why,in,out,bucket,times,bytes,seconds,rate,exposed,"
-                "waited,most\n");
+                "waited,most,whole\n");
     for (int i = 0; i < p->n_hosts; i++) {
         const struct profile_host *h = &p->host[i];
         const struct tables_item *of = items + tables_number(p, i, 0);

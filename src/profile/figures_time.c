@@ -142,9 +142,10 @@ double figures_sends(const struct profile *p, int host, double *bytes) {
         for (size_t k = 0; p->thread[i].host == host && k < p->thread[i].n; k++) {
             const struct span *s = &p->thread[i].span[k];
             const struct profile_item *item = profile_item_of(p, &p->thread[i], s);
-            if (s->kind != SPAN_TRANSFER || !s->part) continue;
+            if (s->kind != SPAN_TRANSFER || !span_is_sent(s)) continue;
             all[n++] = (struct figures_interval){1e-9 * (double)s->begin, 1e-9 * (double)s->end};
-            *bytes += item && steps > 0 ? item->bytes / steps : 0;
+            if (item && steps > 0)
+                *bytes += span_wire_part(s) / span_chunks(s) * item->wire / steps;
         }
     const double takes = n && steps > 0 ? figures_union(all, n) / steps : 0;
     free(all);

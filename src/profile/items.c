@@ -61,7 +61,9 @@ static void read_item(struct profile *p, const json_t *j, struct profile_item *i
         .leg = place_of(j, "leg"), .seat = place_of(j, "seat"),
         .bucket = place_of(j, "bucket"), .live = json_whole_of(j, "live", -1),
         .flops = number_of(j, "flops"), .bytes = number_of(j, "bytes"),
-        .moved = number_of(j, "moved"), .backward = json_is_true(json_object_get(j, "backward"))};
+        .moved = number_of(j, "moved"), .wire = number_of(j, "wire"),
+        .backward = json_is_true(json_object_get(j, "backward"))};
+    if (!(item->wire > 0)) item->wire = item->bytes;
     p->damaged += !*item->operator;
     if (!*item->operator) item->operator = "?";
     if (!*item->unit) item->unit = item->operator;

@@ -40,6 +40,7 @@ struct profile_item {
     const char *move; /* why it moves something; null: it does not */
     int64_t size, stage, leg, seat, bucket, live;
     double flops, bytes, moved;
+    double wire; /* of a transfer, bytes on the link, at most; `bytes` are those in memory */
     bool backward;
 };
 

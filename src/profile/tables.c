@@ -74,6 +74,8 @@ static size_t gather(const struct profile *p, struct tables_item *of, struct cal
                 continue;
             }
             of[item].ns += s->end - s->begin;
+            of[item].whole += 1.0 / span_chunks(s);
+            of[item].wire += span_wire_part(s) / span_chunks(s);
             if (s->kind == SPAN_OPERATOR && is_shared(&p->host[t->host].item[s->item]))
                 call[n++] = (struct call){item, s->step, s->lane};
             else of[item].calls++;

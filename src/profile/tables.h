@@ -9,14 +9,15 @@
  *                 seconds: from the opening of the step to that of the next one. Times `threads` it
  *                 is the sum of the kinds, but for what was not recorded
  *     comm.csv    moves, sums and transfers. bytes: of a move, those that it brings to others, once
- *                 for all of its items; of a sum, those that it touches. exposed: of their
+ *                 for all of its items; of a sum, those that it touches; of a transfer, those on
+ *                 the link, and `whole` those that they were in memory. exposed: of their
  *                 seconds, those in which no thread of the worker, or for a transfer of the host,
  *                 computed. waited: of the waits for this item, of all threads; most: the worker
  *                 that waited longest
  *     buckets.csv buckets of gradients, means over the steps, seconds from the step's opening.
  *                 first: its first sum or transfer begins; ready: the last one that sends it
  *                 begins, or if nothing is sent its last sum; crossed: all have ended. sums, sends:
- *                 what these take
+ *                 what these take; bytes: of a sum, on the link
  *     memory.csv  at each operator of a worker's first thread in its first step, planned bytes: of
  *                 its arena, live, and of the rest of the run's memory; measured: what the worker
  *                 had taken by then, at most, with all that is shared */
@@ -40,6 +41,8 @@ int tables_threads(const struct profile *p, int host, int place);
 /* What an item has taken, of all threads, and what they have waited for it. */
 struct tables_item {
     int64_t calls, ns, waited;
+    double whole, wire; /* of a transfer: calls, but a chunk counts as its part of the whole; and
+                         * wire, as what it takes of the most */
 };
 /* By host and item: tables_number numbers them through. To be freed; null: no memory. */
 struct tables_item *tables_items(const struct profile *p);

@@ -61,7 +61,7 @@ static void begin_slice(struct trace *t, int pid, int tid, int64_t begin, int64_
 static void end_slice(struct out *o, const struct span *s) {
     field(o, "\"step\":", s->step);
     if (s->lane >= 0) field(o, ",\"lane\":", s->lane);
-    if (s->leg >= 0) field(o, ",\"leg\":", s->leg);
+    if (s->leg >= 0) field(o, s->kind == SPAN_TRANSFER ? ",\"chunk\":" : ",\"leg\":", s->leg);
     out_text(o, "}}");
 }
 
@@ -207,9 +207,9 @@ static void draw_arrow(struct trace *t, int i, const struct span *wait) {
 /* Both ends of an arrow from host to host have the same number. */
 static void draw_transfer(struct trace *t, int i, int tid, const struct span *s) {
     const struct profile_host *h = &t->p->host[t->p->thread[i].host];
-    const bool sent = s->part;
+    const bool sent = span_is_sent(s);
     const int from = sent ? h->number : s->whom, to = sent ? s->whom : h->number;
-    const int64_t key[] = {s->step, s->item, s->lane, from, to};
+    const int64_t key[] = {s->step, s->item, s->lane, s->leg, from, to};
     if (h->clock)
         draw_end(t, sent ? "s" : "f", t->pid[i], tid, sent ? s->begin : just_before_end(s),
                  "transfer", (int64_t)(base_hash(key, sizeof key, 0) >> 11)); /* a double's bits */
