@@ -272,4 +272,154 @@ closed() { # a reader that has gone ends it by SIGPIPE, without a message
 }
 check 'a closed pipe' closed
 
+# ---- several hosts ----
+
+XDG_CACHE_HOME=$work/cache HOME=$work
+export XDG_CACHE_HOME HOME
+hosts='explain mlp:hidden=256 --batch 16 --lanes 8 --bucket 64K'
+
+check 'a path' says 'ring, 4 hosts: a bucket is cut into 4 chunks' \
+    "$trireme" explain --path ring --hosts 4
+check 'a path of hosts with more workers' says '^ *1 *1 *0  4, 2-3$' \
+    "$trireme" explain --path exchange --hosts h0:2,h1:3
+check 'the path of a network' says '^ *1 *0 *1 *0-3$' \
+    "$trireme" $hosts --path exchange --hosts h0,h1
+check 'an unknown path' refuses '--path rnig: expected auto, exchange, .*; do you mean ring' \
+    "$trireme" explain --path rnig --hosts 4
+check 'a path that the hosts do not allow' refuses '3 hosts cannot take the path butterfly' \
+    "$trireme" $hosts --path butterfly --hosts 3
+check 'a path without hosts' refuses '--path auto: of how many hosts' "$trireme" $hosts --path auto
+check 'too many hosts' refuses '--hosts 65: 1 to 64 hosts' "$trireme" $hosts --hosts 65
+check 'no hosts' refuses '--hosts 0: 1 to 64 hosts' "$trireme" $hosts --hosts 0
+check 'hosts without a network' refuses 'without a MODEL' "$trireme" explain --hosts 4
+check 'hosts and a pattern' refuses 'leave out --hosts' "$trireme" $hosts --hosts 4 --match '*'
+check "hosts and one lane" refuses "one lane, which one host computes: add --lanes 4" \
+    "$trireme" explain mlp --hosts 4
+check 'more hosts than nodes' refuses '--wire-nodes 8 would do$' \
+    "$trireme" $hosts --wire bf16 --hosts 8
+check 'more hosts than the usual nodes' says '^no other format: --wire fp16 rounds 4 sums' \
+    "$trireme" $hosts --hosts 8
+
+links() { # hosts: seconds of a round trip, bytes per second
+    mkdir -p cache/trireme
+    for a in $1; do for b in $1; do
+        [ $a = $b ] || echo "link $a $b $2 $3 0.4"
+    done; done >cache/trireme/links
+}
+
+# Links that are not known are said once, and exchange is taken.
+unknown() {
+    "$trireme" $hosts --hosts h0,h1,h2 >out || return 1
+    [ "$(tr '\n' ' ' <out | grep -o 'bench links' | wc -l)" -eq 1 ] &&
+        grep -q '^ *1-[0-9]* .* exchange$' out && ! grep -q 'gains' out || { cat out; return 1; }
+}
+check 'no links' unknown
+links 'h0 h1' 0.0003 1e8
+check 'links of some' unknown
+
+# Long messages go around; short ones that need two rounds less do not. Alike ones are folded.
+chosen() {
+    links 'h0 h1 h2' 0.0001 1e7 && "$trireme" $hosts --hosts h0,h1,h2 >slow &&
+        "$trireme" $hosts --hosts h0,h1,h2 --full >full &&
+        links 'h0 h1 h2' 0.2 1e9 && "$trireme" $hosts --hosts h0,h1,h2 >far || return 1
+    python3 - <<'EOT'
+import re
+def buckets(name):
+    rows = re.findall(r"^ +([0-9-]+) +([\d.]+(?: to [\d.]+)?)  (\w+) +(.*)$", open(name).read(),
+                      re.M)
+    return [(first, path, re.split("  +", times)) for first, _, path, times in rows]
+slow, far, full = buckets("slow"), buckets("far"), buckets("full")
+assert any(path == "ring" for _, path, _ in slow), slow
+assert {path for _, path, _ in far} == {"exchange"} and len(far) == 1, far
+assert len(full) > len(slow) and full[-1][0] == slow[-1][0].split("-")[-1], (full, slow)
+for _, path, times in full:
+    took = dict(zip(("exchange", "ring", "butterfly", "root"), times))
+    assert took["butterfly"] == "-" and path == min((t for t in took if took[t] != "-"),
+                                                    key=lambda t: float(took[t])), took
+EOT
+}
+check 'chosen paths' chosen
+
+# Half the bytes, a quarter; slow links gain, fast ones lose by coding.
+formats() {
+    python3 - <<'EOT'
+import re
+def rows(name):
+    return {r[0]: r[1:] for r in re.findall(
+        r"^  (\S+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +[\d.]+ +([\d.]+)  (.*)$",
+        open(name).read(), re.M)}
+slow, fast = rows("slow"), rows("fast")
+assert set(slow) == {"f32", "fp16", "bf16", "int8", "topk:0.01", "pack"}, slow
+sent, of, received, of_received, ms, _ = zip(*(slow[f] for f in ("f32", "bf16", "int8")))
+assert sent[0] == of[0] == of[1] == received[0] == of_received[2], slow
+assert abs(float(sent[1]) / float(sent[0]) - 0.5) < 0.02, slow
+assert abs(float(sent[2]) / float(sent[0]) - 0.26) < 0.02, slow
+assert float(slow["topk:0.01"][0]) < 0.05 * float(sent[0]), slow
+assert abs(float(ms[1]) / float(ms[0]) - 0.5) < 0.02, slow
+assert all(slow[f][-1].startswith("gains") for f in ("fp16", "bf16", "int8")), slow
+assert all(fast[f][-1].startswith("loses") for f in ("fp16", "bf16", "int8")), fast
+EOT
+}
+links 'h0 h1' 0.0001 1e7
+check 'formats on slow links' says 'gains' "$trireme" $hosts --hosts h0,h1
+mv out slow
+links 'h0 h1' 0.0000001 1e15
+sed -i 's/0.4$/1e-9/' cache/trireme/links
+check 'formats on fast links' says 'loses' "$trireme" $hosts --hosts 2
+mv out fast
+check 'formats: bytes and times' formats
+
+# A step of 500 ms, which waits for hosts for 100 ms of it: no format saves more than that.
+earlier() {
+    links 'h0 h1' 0.0001 1e6
+    mkdir -p run && python3 - >run/metrics.jsonl <<'EOT' || return 1
+import json
+for step, exposed in (1, 9), (3, 0.2), (4, 0.1):
+    print(json.dumps({"step": step, **({"steps": 2} if step == 3 else {}), "epoch": 0,
+                      "samples": 16, "loss": 1.0, "lr": 0.1, "seconds": step / 2, "sent": 1,
+                      "received": 1, "sent_whole": 1, "exposed": exposed}))
+EOT
+    "$trireme" $hosts --hosts h0,h1 --out run >out || return 1
+    python3 - <<'EOT'
+import re
+rows = {r[0]: r[1:] for r in re.findall(
+    r"^  (\S+) .* ([\d.]+) +[\d.]+ +([\d.]+)  (-|gains ([\d.]+))$", open("out").read(), re.M)}
+assert rows["f32"][1] == "500.0" and len(rows) == 6, rows
+for name in ("fp16", "bf16", "int8"):
+    coding, step, _, gain = rows[name]
+    assert abs(float(gain) + float(coding) - 100) < 0.11, rows
+    assert abs(float(step) + float(gain) - 500) < 0.11, rows
+EOT
+}
+check 'formats: an earlier run' earlier
+check 'no earlier run' sh -c \
+    "! '$trireme' $hosts --hosts h0,h1 --out nowhere 2>out && grep -q 'nowhere/metrics.jsonl' out"
+rm cache/trireme/links
+check 'an earlier run without links' refuses 'has not measured the links$' \
+    "$trireme" $hosts --hosts h0,h1 --out run
+check 'an earlier run without hosts' refuses '--out run: over which hosts?' \
+    "$trireme" $hosts --out run
+check 'a format of some' says '^  bf16 ' "$trireme" $hosts --hosts 2 --wire 'bf16,fc1.weight=f32'
+
+# A ferry has six buffers for messages, and one for each host, as large as the largest.
+buffers() {
+    net='mlp:hidden=1024 --batch 16 --lanes 8 --wire bf16'
+    "$trireme" explain $net --hosts 2 --full >of && "$trireme" memory $net --hosts h0,h1 >in &&
+        "$trireme" memory $net >alone || return 1
+    python3 - <<'EOT'
+import re
+largest = max(float(n) for n in re.findall(r"^ +\d+ +([\d.]+)  exchange", open("of").read(), re.M))
+text = open("in").read()
+mib = float(re.search(r"([\d.]+) MiB  buffers of the ferry", text)[1])
+assert abs(mib * 2**20 / (8e6 * largest) - 1) < 0.02, (mib, largest)
+*parts, total = (float(n) for n in re.findall(r"^ +([\d.]+) MiB", text.split(" in all")[0], re.M))
+assert abs(sum(parts) - total) < 0.06 * len(parts), (parts, total)
+assert "ferry" not in open("alone").read()
+EOT
+}
+check 'memory: buffers of the ferry' buffers
+echo 'link h0 h1 1' >cache/trireme/links
+check 'a damaged file of links' sh -c \
+    "! '$trireme' $hosts --hosts h0,h1 2>out && grep -q 'line 1 is damaged' out"
+
 finish

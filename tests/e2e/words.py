@@ -15,8 +15,8 @@ AGENT = "src/cli/launch_rows.c"
 # Words that other things have, too: attributes and factors of operators, types, commands, numbers.
 SHARED = {"0", "1", "2", "3", "auto", "batch", "bf16", "data", "f16", "keep", "pad", "stop", "warn",
           "whole"}
-# Of the agent, but also rows of bench, eval and join.
-OTHERS = {"-n", "--threads-per-worker", "--key", "--port"}
+# Of the agent, but also rows of bench, eval, explain and join.
+OTHERS = {"-n", "--threads-per-worker", "--key", "--port", "--hosts", "--path"}
 
 texts = {p.relative_to(root).as_posix(): p.read_text()
          for p in [*sorted((root / "src").rglob("*.[ch]")), *sorted((root / "man").iterdir())]}

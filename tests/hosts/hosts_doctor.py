@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `trireme doctor --hosts` finds before a run, and `trireme bench links` measures.
+"""What `trireme doctor --hosts` finds before a run, and what `trireme bench links` and `bench
+allreduce` measure.
 hosts_doctor.py PROGRAM [CASE ...]; SLOW=1: the long forms."""
 import os
 import re
@@ -231,6 +232,34 @@ def bench(on, *words):
     return [[*link[1:3], *map(float, link[3:])] for link in links]
 
 
+def sums(on, n, *words):
+    """(PATH, BYTES, seconds, bytes on the link, share, cpu, 1 if auto) of each line of the file."""
+    Doctor(on, *words, "--save", "sums", hosts=",".join(f"h{i}" for i in range(n)),
+           command=("bench", "allreduce")).end(
+        0, r"^the slowest link: [\d.]+ ms, ", "^size +path +ms +MB +of line +s/GB",
+        "^written to sums$")
+    rows = [line.split(" ") for line in open(f"{on.path}/sums") if line.startswith("sum ")]
+    need(all(row[1] == str(n) for row in rows), rows)
+    return [[row[2], int(row[3]), *map(float, row[4:])] for row in rows]
+
+
+def case_sums():
+    """Every size by every path that there is, with as many bytes as its schedule has."""
+    with bed.Bed(3) as on:
+        rows = sums(on, 3, "--sizes", "1K,2M", "--wire-open")
+        need([row[:2] for row in rows] == [[path, size << 10] for size in (1, 2048)
+                                           for path in ("exchange", "ring", "root")], rows)
+        for path, size, seconds, moved, share, cpu, _ in rows:
+            need(seconds > 0 and share > 0 and cpu > 0, rows)
+            need(path == "ring" or moved == 2 * size, rows)
+            need(path != "ring" or size < 2 << 20 or 4 / 3 * size < moved < 1.8 * size, rows)
+        need([sum(row[6] for row in rows if row[1] == size << 10) for size in (1, 2048)] == [1, 1],
+             rows)
+        on.rate(1, "200mbit")
+        row = sums(on, 2, "--sizes", "1M", "--path", "ring")[0]
+        need(row[3] / row[2] <= 1.15 * 25e6, row)  # it may be slower, as the machine may be busy
+
+
 def slow_bench():
     """The latency is that which has been set; over an interface that is not the usual one."""
     with bed.Bed(2) as on, Delay(on):
@@ -294,6 +323,10 @@ def case_mistakes():
             (["doctor", "--hosts", "h0", "--port", "70000"], "--port 70000", 2),
             (["doctor", "--hosts", "h0", "--key", "/nowhere"], "/nowhere: No such file", 1),
             (["bench", "links"], "trireme bench links --hosts h0,h1", 2),
+            (["bench", "allreduce", "h0"], "bench allreduce: one word too many: 'h0'", 2),
+            (["bench", "allreduce", "--path", "ring"], "takes --sizes and --save alone", 2),
+            (["bench", "allreduce", "--sizes", "1K,,"], "sizes from 4 to 4G: 1K,64K,1M", 2),
+            (["bench", "allreduce", "--hosts", "h0,h0"], "it is named twice", 2),
             (["bench", "links", "--hosts", "h0,h1", "--key", "k"], "--key has no effect", 2)):
         made = subprocess.run([PROGRAM, *words], capture_output=True, text=True, timeout=30)
         need(made.returncode == code and said in made.stderr and made.stderr.count("\n") == 1,

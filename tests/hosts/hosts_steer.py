@@ -98,8 +98,8 @@ def steering(bed):
              "not all workers of all hosts are ready", 10)
     says(bed, 1, " 2 on h1 .* running", "ps")
     says(bed, 1, "host h1  teller h0  3 of 3 hosts take part  epoch \\d+\n", "top", "run/hosts/h1")
-    grouped = (r"host h0  step \d+\n +0   CMP \d+  WAI \d+  RED \d+  DAT \d+  PEAK .*\n"
-               r"(.*\n)*host h2 ")
+    grouped = (r"sends .*\n(.*\n)*host h0  step \d+\nsends [\d.]+ MB/s  receives [\d.]+ MB/s\n"
+               r" +0   CMP \d+  WAI \d+  RED \d+  DAT \d+  PEAK .*\n(.*\n)*host h2 ")
     wait_for(lambda: re.search(grouped, bed.run(1, [PROGRAM, "top", "run"]).stdout),
              "top does not show h0 and h2", 10)
     says(bed, 2, "is of another host", "top", "run/hosts/h1", code=1)

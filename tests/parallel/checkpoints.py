@@ -28,6 +28,7 @@ RUNS = {
     "dropout, clipping, loss scale": "bert-tiny:vocab=2000 --batch 8 --lanes 4 --optimizer adamw "
                                      "--clip-norm 1 --steps 6 "
                                      "--amp O2 --amp-type bf16 --loss-scale dynamic:every=2",
+    "estimates": "mlp:hidden=8 --batch 8 --lanes 6 --wire topk:0.05 --steps 12",
     "statistics, a schedule": "resnet18:form=small,width=8 --batch 16 --lanes 4 --optimizer "
                               "momentum --steps 6 "
                               "--schedule cosine:end=0,warmup=2",

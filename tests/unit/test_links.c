@@ -97,11 +97,38 @@ static void the_usual_file(void **state) {
     text_free(&path);
 }
 
+/* Of each the worst, in whichever direction; a pair that is missing makes all unknown. */
+static void the_slowest(void **state) {
+    static const struct link_speed link[] = {
+        {"h0", "h1", 1e-5, 1e9, 0.5}, {"h1", "h0", 3e-5, 2e9, 0.4}, {"h2", "h0", 2e-5, 3e9, 0.9},
+        {"h9", "h0", 7e-5, 1e6, 8}};
+    struct host_list two = {.n = 2, .host = {{"h1", 0}, {"h0", 2}}},
+                     three = {.n = 3, .host = {{"h0", 0}, {"h1", 0}, {"h2", 0}}};
+    struct path_link worst;
+    (void)state;
+    setenv("XDG_CACHE_HOME", at("cache"), 1);
+    assert_int_equal(links_slowest(&two, &worst), TRI_OK); /* there is no file */
+    assert_true(!(worst.bandwidth > 0));
+    assert_int_equal(links_write(at("cache/trireme/links"), link, COUNT(link)), TRI_OK);
+    assert_int_equal(links_slowest(&two, &worst), TRI_OK);
+    assert_true(worst.latency == 3e-5 && worst.bandwidth == 1e9 && worst.cpu == 0.5);
+    assert_int_equal(links_slowest(&three, &worst), TRI_OK); /* h1 and h2 */
+    assert_true(!(worst.bandwidth > 0) && !(worst.latency > 0));
+    assert_int_equal(links_slowest(NULL, &worst), TRI_OK);
+    assert_true(worst.latency == 7e-5 && worst.bandwidth == 1e6 && worst.cpu == 8);
+    assert_int_equal(links_write(at("cache/trireme/links"), NULL, 0), TRI_OK);
+    assert_int_equal(links_slowest(NULL, &worst), TRI_OK);
+    assert_true(!(worst.bandwidth > 0));
+    assert_int_equal(remove(at("cache/trireme/links")), 0);
+    assert_int_equal(remove(at("cache/trireme")), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(what_is_written_is_read, empty_directory),
         cmocka_unit_test_teardown(damaged_lines_are_named, empty_directory),
         cmocka_unit_test_teardown(a_cut_file_is_damaged, empty_directory),
+        cmocka_unit_test_teardown(the_slowest, empty_directory),
         cmocka_unit_test_teardown(the_usual_file, empty_directory),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -77,7 +77,11 @@ static void frames(void **state) {
     atomic_store(&h->thread[2].lanes_done, 3);
     atomic_store(&h->thread[3].lanes_lost, 2);
     atomic_store(&h->worker[1].peak, 5 << 20);
+    atomic_store(&h->hosts.sent, 3000);
     meter_turn(m);
+    atomic_store(&h->hosts.sent, 9000);
+    atomic_store(&h->hosts.received, 5 << 10);
+    atomic_store(&h->hosts.sent_whole, 9 << 10);
     now += 49 * MS;
     step(h, 3, 20 * MS);
     meter_turn(m); /* too soon */
@@ -101,10 +105,13 @@ static void frames(void **state) {
     assert_near(value(&s, 1, "compute"), 0.25);
     assert_true(value(&s, 1, "lanes-done") == 3 && value(&s, 1, "lanes-lost") == 2);
     assert_true(value(&s, 1, "memory-kib") == 5 << 10);
+    assert_true(value(&s, 0, "sent-kib") == 2 && value(&s, 1, "sent-kib") == 0);
     assert_true(series_read(&s, 1));
     assert_int_equal(s.frame.steps, 1);
     assert_int_equal(s.frame.slowest_step, 3);
     assert_near(value(&s, 0, "start"), 0);
+    assert_true(value(&s, 0, "sent-kib") == 6 && value(&s, 0, "received-kib") == 5);
+    assert_true(value(&s, 0, "sent-whole-kib") == 9 && value(&s, 1, "sent-whole-kib") == 0);
     assert_near(value(&s, 0, "lanes"), 0.75);
     assert_true(value(&s, 1, "lanes-done") == 1 && value(&s, 1, "lanes-lost") == 0);
     series_close(&s);

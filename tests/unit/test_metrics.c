@@ -72,6 +72,35 @@ static void rows(void **state) {
 }
 
 /* A thousand steps a second for a second; the run ends early. */
+/* What has been added since the line before, or since the file was opened. */
+static void between_hosts(void **state) {
+    (void)state;
+    struct metrics m;
+    const double value[] = {1, 2};
+    struct observed_hosts now = {5, 6, 7, 1};
+    const char *const path = at("h/metrics.jsonl");
+    assert_int_equal(metrics_open(&m, at("h"), 2, names), TRI_OK);
+    m.before = now;
+    m.every = 2;
+    for (int i = 1; i <= 4; i++) {
+        struct observed o = at_step(i, 4, i, value);
+        o.hosts = &now;
+        now = (struct observed_hosts){now.sent + 100, now.received + 10, now.sent_whole + 200 * i,
+                                      now.exposed + 0.25};
+        metrics_step(&m, &o);
+    }
+    assert_int_equal(metrics_close(&m), TRI_OK);
+    assert_int_equal(lines_in(path), 2);
+    for (int i = 0; i < 2; i++) {
+        json_t *row = line_of(path, i);
+        assert_int_equal(json_integer_value(json_object_get(row, "sent")), 200);
+        assert_int_equal(json_integer_value(json_object_get(row, "received")), 20);
+        assert_int_equal(json_integer_value(json_object_get(row, "sent_whole")), i ? 1400 : 600);
+        assert_true(json_real_value(json_object_get(row, "exposed")) == 0.5);
+        json_decref(row);
+    }
+}
+
 static void aggregated(void **state) {
     (void)state;
     struct metrics m;
@@ -320,6 +349,7 @@ static void torn_log(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(between_hosts, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(aggregated, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(written_again, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(refusals, make_directory, remove_directory),

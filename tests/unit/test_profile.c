@@ -389,10 +389,10 @@ static void tables(void **state) {
         "0.000000010,0.0194932,,,,,\n");
     check_table("comm.csv",
                 "kind,operator,name,scope,host,why,in,out,bucket,times,bytes,seconds,rate,exposed,"
-                "waited,most\n"
+                "waited,most,whole\n"
                 "move,all_gather,gather,,,rows are split,,,,3,120,0.000000140,8.57143e+08,"
-                "0.000000090,0.000000020,1\n"
-                "sum,add,sums,,,,,,3,2,160,0.000000013,1.23077e+10,0.000000013,0.000000125,0\n");
+                "0.000000090,0.000000020,1,\n"
+                "sum,add,sums,,,,,,3,2,160,0.000000013,1.23077e+10,0.000000013,0.000000125,0,\n");
     check_table("buckets.csv", "bucket,host,bytes,steps,first,ready,crossed,sums,sends\n"
                 "3,,0,1,0.000000165,0.000000175,0.000000178,0.000000013,0.000000000\n");
     check_table("memory.csv",
@@ -443,11 +443,12 @@ static const struct made_thread ferry[] = {{0, 0, SPAN_COMPUTES}, {2, 0, SPAN_FE
 
 static const struct made_span sends[] = {
     OP(0, 5000, 5100, 1, 0), TRANSFER(5010, 5060, 7, 1, 1), TRANSFER(5020, 5090, 8, 1, 1),
-    TRANSFER(5100, 5200, 9, 1, 1), {.thread = -1}};
+    TRANSFER(5100, 5200, 9, 1 + 2 * 4 + (51 << 8), 1),
+    {.thread = -1}}; /* the last: one of four chunks, of which packing has left 80 % */
 static const struct made_span receives[] = {
     TRANSFER(900000, 900055, 7, 0, 0), TRANSFER(900040, 900085, 8, 0, 0), {.thread = -1}};
 static const char transfer[] =
-    "{\"operator\":\"transfer\",\"name\":\"bucket 0\",\"bucket\":0,\"bytes\":1000}\n"
+    "{\"operator\":\"transfer\",\"name\":\"bucket 0\",\"bucket\":0,\"bytes\":1000,\"wire\":400}\n"
     "{\"operator\":\"conv2d\",\"name\":\"a\"}\n";
 
 /* A clock that is 895,000 ns ahead, and said to be 894,990 +- 20. */
@@ -483,9 +484,9 @@ static void hosts(void **state) {
     assert_int_equal(json_integer_value(json_object_get(clock, "offset_ns")), -894990);
     assert_int_equal(json_integer_value(json_object_get(clock, "uncertainty_ns")), 20);
     assert_int_equal(base_read_file(at("profile/10/comm.csv"), &data, &bytes), TRI_OK);
-    assert_non_null(strstr(data, "transfer,transfer,bucket 0,,h0,,,,0,3,3000,0.000000220,"
-                                 "1.36364e+10,0.000000100,"));
-    assert_non_null(strstr(data, "transfer,transfer,bucket 0,,h1,,,,0,2,2000,"));
+    assert_non_null(strstr(data, "transfer,transfer,bucket 0,,h0,,,,0,3,880,0.000000220,"
+                                 "4e+09,0.000000100,0.000000000,,2250\n"));
+    assert_non_null(strstr(data, "transfer,transfer,bucket 0,,h1,,,,0,2,800,"));
     text_free(&found);
     free(data);
     json_decref(trace);

@@ -155,10 +155,25 @@ static void time_left(void **state) {
     lacks(page(80), "ETA -");
 }
 
+static void between_hosts(void **state) {
+    (void)state;
+    struct look_view *v = look(0);
+    v->hosts.n = v->hosts.taking = 2, v->hosts.epoch = 1;
+    strcpy(v->hosts.self, "h0"), strcpy(v->hosts.teller, "h1");
+    v->hosts.sent = v->hosts.received = v->hosts.sent_whole = 1000000;
+    lacks(page(80), "MB/s"); /* not known yet */
+    v = look(2);
+    lacks(page(80), "MB/s"); /* nothing has moved */
+    v->hosts.sent += 3000000, v->hosts.sent_whole += 3000000, v->hosts.received += 1000000;
+    has(page(80), "epoch 1\nsends 1.5 MB/s  receives 0.5 MB/s\n");
+    v->hosts.sent_whole += 3000000;
+    has(page(80), "\nsends 1.5 MB/s (50 %)  receives 0.5 MB/s\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(the_name_gives_way, end),
         cmocka_unit_test_teardown(columns_leave, end), cmocka_unit_test_teardown(parts_add_up, end),
-        cmocka_unit_test_teardown(time_left, end)};
+        cmocka_unit_test_teardown(time_left, end), cmocka_unit_test_teardown(between_hosts, end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
