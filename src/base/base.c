@@ -375,9 +375,14 @@ tri_status part_end(const char *path, const char *part, tri_status status) {
 }
 
 tri_status text_write(struct text *t, const char *folder, const char *name, tri_status status) {
-    char path[PART_PATH], part[PART_PATH];
+    char path[PART_PATH];
     base_format(path, sizeof path, "%s/%s", folder, name);
-    if (!status && t->failed) status = base_no_memory(name);
+    return text_write_file(t, path, status);
+}
+
+tri_status text_write_file(struct text *t, const char *path, tri_status status) {
+    char part[PART_PATH];
+    if (!status && t->failed) status = base_no_memory(path);
     const int fd = status ? -1 : part_open(path, 0666, part);
     if (!status && fd < 0) status = TRI_FAILED;
     if (!status && !base_write_all(fd, t->data, t->size))

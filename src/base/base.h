@@ -98,6 +98,7 @@ tri_status part_end(const char *path, const char *part, tri_status status);
 /* Replaces FOLDER/NAME by the text, unless `status` is a failure, and frees the text. Returns
  * `status`, or its own failure. */
 tri_status text_write(struct text *t, const char *folder, const char *name, tri_status status);
+tri_status text_write_file(struct text *t, const char *path, tri_status status);
 
 /* Adds the path of the folder for what can be made again, $XDG_CACHE_HOME/trireme or
  * ~/.cache/trireme, which is made. False: the user has none. */
