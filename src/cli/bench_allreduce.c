@@ -100,12 +100,14 @@ struct lanes {
     struct lane_tree tree;
     int begin[HOSTS_MOST + 1];
     struct transfer_share share;
+    struct path_price price[PATHS];
 };
 
 static tri_status make_lanes(int hosts, struct lanes *l) {
     for (int h = 0; h <= hosts; h++) l->begin[h] = h;
     l->share = (struct transfer_share){.hosts = hosts, .begin = l->begin, .buckets = 1};
-    return lane_tree_make(hosts, 0, &l->tree);
+    tri_status status = lane_tree_make(hosts, 0, &l->tree);
+    return status ? status : path_prices(&l->tree, &l->share, l->price);
 }
 
 /* Of what has been measured: the longest latency, the lowest bandwidth, the most work. */
@@ -148,15 +150,15 @@ static tri_status add_row(struct probes *p, int64_t bytes, enum path path, doubl
 
 static tri_status add_size_rows(struct probes *p, const struct own *own, const struct lanes *l,
                                 const struct path_link *link, int64_t bytes, struct report *r) {
-    double seconds[PATHS];
     const int asked = own->launch.path;
-    enum path chosen;
-    tri_status status = path_choose(&l->tree, &l->share, link, (double)bytes, seconds, &chosen);
+    const enum path chosen = path_fastest(l->price, link, (double)bytes);
+    tri_status status = TRI_OK;
     for (int k = 0; k < PATHS && !status; k++) {
+        const double seconds = path_seconds(&l->price[k], link, (double)bytes);
         const bool automatic = k == (int)chosen,
-                   wanted = asked == ALL_PATHS ? seconds[k] >= 0
+                   wanted = asked == ALL_PATHS ? seconds >= 0
                             : !asked           ? automatic : k + 1 == asked;
-        if (wanted) status = add_row(p, bytes, (enum path)k, seconds[k], link, automatic, r);
+        if (wanted) status = add_row(p, bytes, (enum path)k, seconds, link, automatic, r);
     }
     return status;
 }

@@ -104,15 +104,17 @@ struct dealt {
     int begin[HOSTS_MOST + 1];
     struct transfers by[PATHS]; /* of one bucket; hosts is 0: not made */
     bool *again[PATHS]; /* by transfer: its sender has sent the same to another host */
+    struct path_price price[PATHS];
 };
 
-static void deal(const tri_run *run, int phase, const struct hosts *h, struct dealt *d) {
+static tri_status deal(const tri_run *run, int phase, const struct hosts *h, struct dealt *d) {
     const struct machine *m = run->machine;
     const struct tree *t = &m->tree[1];
     *d = (struct dealt){.tree = &m->tree[phase], .phase = phase};
     if (t->cut >= 0) d->cut_nodes = lane_tree_cut(&t->shape, t->cut, NULL);
     hosts_deal(&t->shape, t->cut, h->list.n, h->weight, d->begin);
     d->share = (struct transfer_share){.hosts = h->list.n, .begin = d->begin, .buckets = 1};
+    return path_prices(&d->tree->shape, &d->share, d->price);
 }
 
 static void deal_free(struct dealt *d) {
@@ -146,10 +148,6 @@ static tri_status make_transfers(struct dealt *d, enum path path) {
                           : base_no_memory("a path");
 }
 
-static struct wire_map map_of(const struct tree *t, int bucket) {
-    return (struct wire_map){.part = t->bucket[bucket].part, .n = (int)t->bucket[bucket].n_parts};
-}
-
 #define PACKED 0.85 /* about; it follows from the numbers */
 
 static double range_bytes(const struct wire_map *m, uint64_t first, uint64_t n) {
@@ -160,19 +158,17 @@ static double bytes_of(const struct wire_map *m) { return range_bytes(m, 0, wire
 
 /* By which path a bucket goes, and what each would take; below 0: it cannot go
  * so, or the links are not known. As ferry/schedule.c chooses. */
-static tri_status choose(const struct dealt *d, const struct hosts *h, int bucket,
-                         double seconds[PATHS], enum path *path) {
-    const struct wire_map map = map_of(d->tree, bucket);
-    const double bytes = bytes_of(&map);
-    const bool adds = d->phase && d->tree->bucket[bucket].adds, known = h->link.bandwidth > 0;
-    *path = PATH_EXCHANGE;
-    for (int p = 0; p < PATHS; p++) seconds[p] = -1;
-    if (adds && h->path) *path = (enum path)(h->path - 1);
-    if (adds && !h->path && known)
-        return path_choose(&d->tree->shape, &d->share, &h->link, bytes, seconds, path);
-    return !known ? TRI_OK
-                  : path_seconds(&d->tree->shape, &d->share, *path, &h->link, bytes,
-                                 &seconds[*path]);
+/* As a ferry does; see ferry/schedule.c. */
+static enum path taken(const struct dealt *d, const struct hosts *h, int bucket) {
+    const struct wire_map map = tree_map(d->tree, bucket);
+    return d->phase && d->tree->bucket[bucket].adds
+               ? path_taken(d->price, h->path, &h->link, bytes_of(&map)) : PATH_EXCHANGE;
+}
+
+/* Negative: it is not known, or the path is not allowed. */
+static double seconds_by(const struct dealt *d, const struct hosts *h, int bucket, enum path path) {
+    const struct wire_map map = tree_map(d->tree, bucket);
+    return h->link.bandwidth > 0 ? path_seconds(&d->price[path], &h->link, bytes_of(&map)) : -1;
 }
 
 /* Of a step. */
@@ -222,13 +218,11 @@ static void add_transfers(const struct dealt *d, enum path path, const struct wi
 
 static tri_status add_bucket(struct dealt *d, const struct hosts *h, int bucket,
                              struct traffic *to) {
-    const struct wire_map map = map_of(d->tree, bucket);
-    double seconds[PATHS];
-    enum path path;
-    tri_status status = choose(d, h, bucket, seconds, &path);
-    if (!status) status = make_transfers(d, path);
+    const struct wire_map map = tree_map(d->tree, bucket);
+    const enum path path = taken(d, h, bucket);
+    tri_status status = make_transfers(d, path);
     if (!status) add_transfers(d, path, &map, to);
-    if (!status && seconds[path] > 0) to->seconds += seconds[path];
+    if (!status && h->link.bandwidth > 0) to->seconds += seconds_by(d, h, bucket, path);
     return status;
 }
 
@@ -242,7 +236,7 @@ static tri_status add_step(const tri_run *run, const struct hosts *h, struct tra
     for (int k = 0; k < 2 && !status; k++) {
         struct dealt d;
         if (!run->machine->tree[k].g) continue;
-        deal(run, k, h, &d);
+        status = deal(run, k, h, &d);
         for (int b = 0; b < d.tree->buckets.n && !status; b++)
             if (is_summed(d.tree, b)) status = add_bucket(&d, h, b, to);
         deal_free(&d);
@@ -390,20 +384,21 @@ static void add_to_group(struct alike *g, int number, enum path path, double byt
 }
 
 /* A row for each bucket, or in short for those that follow one another and go by the same path. */
-static tri_status add_buckets(struct text *t, struct dealt *d, const struct hosts *h, bool full) {
+static void add_buckets(struct text *t, struct dealt *d, const struct hosts *h, bool full) {
     struct text cells = {0};
     struct alike g = {0};
     const bool timed = h->link.bandwidth > 0;
-    tri_status status = TRI_OK;
     text_add(&cells, "bucket\tMB\tpath");
     for (int p = 0; p < PATHS && timed; p++) text_add(&cells, "\t%s", path_name((enum path)p));
     text_add(&cells, "\n");
-    for (int b = 0, n = 0; b < d->tree->buckets.n && !status; b++) {
-        const struct wire_map map = map_of(d->tree, b);
+    for (int b = 0, n = 0; b < d->tree->buckets.n; b++) {
+        const struct wire_map map = tree_map(d->tree, b);
         double seconds[PATHS];
-        enum path path;
         if (!is_summed(d->tree, b)) continue;
-        status = choose(d, h, b, seconds, &path);
+        const enum path path = taken(d, h, b);
+        for (int p = 0; p < PATHS; p++)
+            seconds[p] = p == (int)path || (!h->path && d->tree->bucket[b].adds)
+                             ? seconds_by(d, h, b, (enum path)p) : -1;
         if (g.first && (full || path != g.path)) add_group(&cells, &g, timed), g.first = 0;
         add_to_group(&g, ++n, path, bytes_of(&map), seconds);
     }
@@ -411,7 +406,6 @@ static tri_status add_buckets(struct text *t, struct dealt *d, const struct host
     text_add(t, "\nbuckets of gradients, in the order in which they leave%s\n",
              timed ? ", and the milliseconds of each alone" : "");
     columns_add(t, timed ? "  rrlrrrr" : "  rrl", &cells);
-    return status;
 }
 
 /* What a step moves in a format, and takes with it. */
@@ -431,7 +425,7 @@ static tri_status make_offer(const tri_run *run, const struct hosts *h, struct o
     return status ? status : coding_seconds(&t, h->list.n, coded_part(run), &o->coding);
 }
 
-/* What a step gains by the format. What is hidden behind computation is no gain. */
+/* What a step gains by the format. What computation hides is no gain. */
 static double gain_of(const struct offer *o, const struct offer *f32, const struct hosts *h) {
     const double saved = f32->seconds - o->seconds;
     return (h->step > 0 ? fmin(saved, h->exposed) : saved) - o->coding;
@@ -499,8 +493,9 @@ static tri_status add_formats(struct text *t, struct cli_arguments *a, const str
              : h->step > 0
                  ? " transfer: of all buckets, one after the other. step: that of the earlier run, "
                    "less what the format saves of its waits for hosts, and with coding."
-                 : " transfer: of all buckets, one after the other; a run hides what fits behind "
-                   "its backward pass. A format gains what it saves of transfer, less coding.");
+                 : " transfer: of all buckets, one after the other; a run sends what it can "
+                   "during its backward pass. A format gains what it saves of transfer, less "
+                   "coding.");
     columns_fill(t, &notes);
     text_free(&wire);
     return status;
@@ -543,10 +538,14 @@ static tri_status explain_bare(const struct cli_arguments *a, const struct own *
 static tri_status explain_plan(const struct own *own, const struct hosts *h, const char *model,
                                const tri_run *run, struct text *t) {
     struct dealt d;
-    deal(run, 1, h, &d);
+    tri_status status = deal(run, 1, h, &d);
+    if (status) return status;
     add_head(t, model, run, h, d.begin);
     add_links(t, h);
-    if (!own->path) return add_buckets(t, &d, h, own->full);
+    if (!own->path) {
+        add_buckets(t, &d, h, own->full);
+        return TRI_OK;
+    }
     text_add(t, "\n");
     return explain_path(&d.tree->shape, h->list.n, d.begin, (enum path)(own->path - 1), t);
 }

@@ -121,8 +121,7 @@ static int end_of_kept(const struct board *b, int lane) {
     int node = lane;
     while (node >= 0 && !keeps(b, node)) node = b->tree->node[node].parent;
     if (node < 0) return lane + 1;
-    while (b->tree->node[node].right >= 0) node = b->tree->node[node].right;
-    return node + 1;
+    return lane_tree_last(b->tree, node) + 1;
 }
 
 /* A thread stays in a chunk that it has begun as long as a lane there is free. So the lanes that
@@ -346,11 +345,13 @@ static bool own_are_over(struct board *b, uint32_t step) {
     return true;
 }
 
+bool board_makes(const struct board *b, int node) {
+    return b->mine && b->mine[lane_tree_first(b->tree, node)] != BOARD_OTHERS;
+}
+
 bool board_own_are_done(struct board *b, uint32_t step) {
     for (int node = 0; node < b->tree->n_nodes; node++) {
-        int lane = node;
-        while (b->tree->node[lane].left >= 0) lane = b->tree->node[lane].left;
-        if (b->keeps[node] && b->mine[lane] && !board_is_done(b, step, node)) return false;
+        if (b->keeps[node] && board_makes(b, node) && !board_is_done(b, step, node)) return false;
     }
     return true;
 }

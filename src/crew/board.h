@@ -131,7 +131,9 @@ void board_let_go(struct board *b, uint32_t step, struct board *const *reader, i
 /* Whether the step's lanes have all been computed and summed up to the tops. *failed: the first
  * lane that failed, once all others of this host are computed; else -1. */
 bool board_complete(struct board *b, uint32_t step, int *failed);
-/* Of several hosts: whether this one has made all operands of its own lanes. */
+/* Of several hosts: whether this one computes the lanes below a node, all of which one does;
+ * whether it has made all operands of its own lanes. */
+bool board_makes(const struct board *b, int node);
 bool board_own_are_done(struct board *b, uint32_t step);
 /* Whether the node is done, and its result is in a slot of its own. */
 bool board_holds(struct board *b, uint32_t step, int node);

@@ -111,10 +111,7 @@ static bool has_operand(const struct mover_phase *p, uint64_t step, int i) {
 
 static bool is_own(const struct phase *p, int i) {
     const struct transfers *t = p->is.plan;
-    const _Atomic uint8_t *mine = p->is.sums[i / t->n_operands].board->mine;
-    int node = t->operand[i % t->n_operands];
-    while (p->is.tree->node[node].left >= 0) node = p->is.tree->node[node].left;
-    return mine && atomic_load(&mine[node]) != BOARD_OTHERS;
+    return board_makes(p->is.sums[i / t->n_operands].board, t->operand[i % t->n_operands]);
 }
 
 static bool grow(void *array, size_t *capacity, size_t n, size_t element) {

@@ -30,11 +30,6 @@ static bool grow(struct pieces *p, size_t nodes, size_t pieces) {
     return p->most_nodes >= nodes && p->most_pieces >= pieces;
 }
 
-static bool is_own(const struct pieces *p, int node) {
-    while (p->tree->node[node].left >= 0) node = p->tree->node[node].left;
-    return atomic_load(&p->sums->board->mine[node]) != BOARD_OTHERS;
-}
-
 /* Where sums are kept: sets `home` of the nodes that are no operands. Returns that of `node`. */
 static int find_homes(struct pieces *p, int node) {
     const struct lane_node *n = &p->tree->node[node];
@@ -56,7 +51,7 @@ tri_status pieces_begin(struct pieces *p, const struct transfers *all, int bucke
     for (int k = 0; k < all->n_operands; k++) {
         const int node = all->operand[k];
         p->operand[node] = true;
-        if (is_own(p, node)) p->own++;
+        if (board_makes(p->sums->board, node)) p->own++;
         else p->home[node] = node;
     }
     find_homes(p, root(p));

@@ -56,16 +56,14 @@ static tri_status take_bits(int hosts, const struct host_member *member, uint64_
 
 static tri_status choose(const struct view_sums *sums, const struct lane_tree *tree,
                          const struct transfer_share *share, const struct schedule_way *way,
-                         enum path *path) {
-    double seconds[PATHS];
-    int hosts = 0;
-    for (int h = 0; h < share->hosts; h++) hosts += !share->alive || share->alive[h];
-    *path = PATH_EXCHANGE;
-    if (!sums->adds) return TRI_OK;
-    if (way->path && path_allows((enum path)(way->path - 1), hosts))
-        *path = (enum path)(way->path - 1);
-    if (way->path || !(way->link.bandwidth > 0)) return TRI_OK;
-    return path_choose(tree, share, &way->link, (double)view_wire_bytes(sums), seconds, path);
+                         enum path **out) {
+    struct path_price price[PATHS];
+    enum path *path = *out = calloc((size_t)share->buckets + 1, sizeof *path);
+    tri_status status = path ? path_prices(tree, share, price) : base_no_memory("paths");
+    for (int b = 0; b < share->buckets && !status; b++)
+        if (sums[b].adds)
+            path[b] = path_taken(price, way->path, &way->link, (double)view_wire_bytes(&sums[b]));
+    return status;
 }
 
 /* A step may have been opened just before a host went, whose lanes are then computed again. */
@@ -89,11 +87,10 @@ static tri_status make_phase(const struct view *v, const struct host_member *mem
     if (member) status = take_bits(share->hosts, member, s->of.step, *at, n, &has);
     share->has = has;
     share->path = NULL;
-    if (!status && way && k && !member && all_are_alive(share)) {
-        share->path = path = calloc((size_t)share->buckets + 1, sizeof *path);
-        if (!path) status = base_no_memory("paths");
-        for (int b = 0; b < share->buckets && !status; b++)
-            status = choose(&v->sums[s->of.shape][k][b], tree, share, way, &path[b]);
+    const bool asked = way && (way->path || way->link.bandwidth > 0);
+    if (!status && asked && k && !member && all_are_alive(share)) {
+        status = choose(v->sums[s->of.shape][k], tree, share, way, &path);
+        share->path = path;
     }
     if (!status) status = transfers_make(tree, share, &s->phase[k]);
     *at += n;

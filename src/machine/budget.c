@@ -73,8 +73,7 @@ static size_t coded_bytes(const struct machine *m) {
     size_t largest = 0;
     for (int k = 0; k < 2; k++)
         for (int b = 0; b < m->tree[k].buckets.n; b++) {
-            const struct tree_bucket *is = &m->tree[k].bucket[b];
-            const struct wire_map map = {.part = is->part, .n = (int)is->n_parts};
+            const struct wire_map map = tree_map(&m->tree[k], b);
             const size_t bytes =
                 wire_is_plain(&map) ? 0 : wire_bytes(&map, 0, wire_blocks(&map));
             if (bytes > largest) largest = bytes;

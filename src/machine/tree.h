@@ -113,6 +113,8 @@ void tree_bind_hosts(struct tree *t, const _Atomic uint8_t *mine, const uint8_t 
 int tree_kept(const struct tree *t, int hosts, const int *weight);
 /* The parts of all buckets, which have sizes and offsets; and marks, which make slots larger. */
 tri_status tree_make_parts(struct tree *t, const struct tree_wire *w);
+/* How a bucket travels; without estimates. */
+struct wire_map tree_map(const struct tree *t, int bucket);
 bool tree_rounds(const struct tree *t, int node);
 /* Fails if rounded nodes are too few for so many hosts. wire: the formats, for the message. */
 tri_status tree_check_hosts(const struct tree *t, const char *wire, int hosts);

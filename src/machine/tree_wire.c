@@ -57,6 +57,10 @@ tri_status tree_make_parts(struct tree *t, const struct tree_wire *w) {
     return status;
 }
 
+struct wire_map tree_map(const struct tree *t, int bucket) {
+    return (struct wire_map){.part = t->bucket[bucket].part, .n = (int)t->bucket[bucket].n_parts};
+}
+
 bool tree_rounds(const struct tree *t, int node) {
     return t->rounds >= 0 && lane_tree_depth(&t->shape, node) <= t->rounds;
 }
@@ -75,9 +79,8 @@ tri_status tree_check_hosts(const struct tree *t, const char *wire, int hosts) {
 void tree_round(const struct tree *t, int bucket, int node, const struct program_step *step,
                 char *slot) {
     const int top = t->shape.node[node].top; /* the nodes with estimates are tops */
-    const struct wire_map m = {
-        .part = t->bucket[bucket].part, .n = (int)t->bucket[bucket].n_parts,
-        .estimate = top < 0 || !t->values ? NULL : t->values + t->apart * (size_t)top};
     const struct wire_key key = {step->seed, (uint64_t)step->step, node};
+    struct wire_map m = tree_map(t, bucket);
+    if (top >= 0 && t->values) m.estimate = t->values + t->apart * (size_t)top;
     if (tree_rounds(t, node)) wire_round(&m, &key, 0, wire_blocks(&m), slot);
 }

@@ -25,9 +25,7 @@ static bool is_of_one_line(const struct row *a, const struct row *b) {
 }
 
 static void add_sum(const struct lane_tree *tree, int node, bool more, struct text *out) {
-    int first = node, last = node;
-    while (tree->node[first].left >= 0) first = tree->node[first].left;
-    while (tree->node[last].right >= 0) last = tree->node[last].right;
+    const int first = lane_tree_first(tree, node), last = lane_tree_last(tree, node);
     text_add(out, more ? ", %d" : "%d", first);
     if (last > first) text_add(out, "-%d", last);
 }

@@ -59,6 +59,16 @@ tri_status lane_tree_make(int64_t lanes, int levels, struct lane_tree *t) {
     return TRI_OK;
 }
 
+int lane_tree_first(const struct lane_tree *t, int node) {
+    while (t->node[node].left >= 0) node = t->node[node].left;
+    return node;
+}
+
+int lane_tree_last(const struct lane_tree *t, int node) {
+    while (t->node[node].right >= 0) node = t->node[node].right;
+    return node;
+}
+
 int lane_tree_depth(const struct lane_tree *t, int node) {
     int depth = 0;
     while ((node = t->node[node].parent) >= 0) depth++;
@@ -69,8 +79,7 @@ static int cut(const struct lane_tree *t, int node, int depth, int n, int *first
     const struct lane_node *is = &t->node[node];
     if (depth > 0 && is->left >= 0)
         return cut(t, is->right, depth - 1, cut(t, is->left, depth - 1, n, first), first);
-    while (t->node[node].left >= 0) node = t->node[node].left;
-    if (first) first[n] = node;
+    if (first) first[n] = lane_tree_first(t, node);
     return n + 1;
 }
 

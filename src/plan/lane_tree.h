@@ -29,6 +29,9 @@ struct lane_tree {
 /* levels: how many levels of sums, counted from the root, are computed where they are used. */
 tri_status lane_tree_make(int64_t lanes, int levels, struct lane_tree *out);
 void lane_tree_free(struct lane_tree *t);
+/* The lanes below a node are neighbours: the first and the last. */
+int lane_tree_first(const struct lane_tree *t, int node);
+int lane_tree_last(const struct lane_tree *t, int node);
 /* How many sums there are above a node. */
 int lane_tree_depth(const struct lane_tree *t, int node);
 /* How many nodes are left if those with fewer than `depth` sums above them are taken apart, lanes

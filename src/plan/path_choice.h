@@ -12,21 +12,31 @@ struct path_link {
     double cpu;       /* seconds of processor time of both ends, per GB */
 };
 
-/* What a bucket of so many bytes takes by the path, if nothing else moves:
+/* What is counted in the schedule of a path, executed in unit time; the same for all buckets. */
+struct path_price {
+    int chunks;  /* of a bucket; 0: the hosts or the tree do not allow the path */
+    int rounds;
+    int busiest; /* chunks: the sum over all rounds of what the busiest host sends or receives */
+    int most;    /* chunks that the busiest host sends and receives in all */
+};
+
+/* share: the hosts, and which of them are alive. */
+tri_status path_prices(const struct lane_tree *tree, const struct transfer_share *share,
+                       struct path_price price[PATHS]);
+/* What a bucket of so many bytes takes by a path, if nothing else moves:
  *
  *   rounds * latency / 2 + the larger one of
- *     the sum over all rounds of what the busiest host sends or receives in each / bandwidth
- *     what the busiest host sends and receives in all * cpu / 2
+ *     busiest chunks / bandwidth
+ *     most chunks * cpu / 2
  *
- * Rounds and bytes are counted in the schedule, executed in unit time. *seconds is negative if the
- * hosts or the tree do not allow the path. share: its hosts, and which of them are alive. */
-tri_status path_seconds(const struct lane_tree *tree, const struct transfer_share *share,
-                        enum path path, const struct path_link *link, double bytes,
-                        double *seconds);
-/* The path that takes least, the first one among equals; seconds: of each. The same on all
- * machines. */
-tri_status path_choose(const struct lane_tree *tree, const struct transfer_share *share,
-                       const struct path_link *link, double bytes, double seconds[PATHS],
-                       enum path *out);
+ * Negative: the path is not allowed. */
+double path_seconds(const struct path_price *p, const struct path_link *link, double bytes);
+/* The path that takes least, the first one among equals. The same on all machines. */
+enum path path_fastest(const struct path_price price[PATHS], const struct path_link *link,
+                       double bytes);
+/* The path that was asked for, as option --path has it: if hosts and tree do not allow it, or the
+ * fastest is wanted and the bandwidth is 0, it is the exchange. */
+enum path path_taken(const struct path_price price[PATHS], int asked, const struct path_link *link,
+                     double bytes);
 
 #endif

@@ -9,8 +9,8 @@
 static void hold_operands(const struct lane_tree *tree, const int *begin,
                           const struct transfers *t, struct held *held) {
     for (int k = 0; k < t->n_operands; k++) {
-        int lane = t->operand[k], host = 0;
-        while (tree->node[lane].left >= 0) lane = tree->node[lane].left;
+        const int lane = lane_tree_first(tree, t->operand[k]);
+        int host = 0;
         while (begin[host + 1] <= lane) host++;
         if (t->again[lane] >= 0) host = t->again[lane];
         for (int c = 0; c < held->chunks; c++) held_add(held, host, c, t->operand[k], 0);

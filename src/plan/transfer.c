@@ -6,10 +6,9 @@
 
 #include "plan/paths.h"
 
-/* The lanes below a node are neighbours: the first and the last. */
 static void lanes_below(const struct lane_tree *tree, int node, int *first, int *last) {
-    for (*first = node; tree->node[*first].left >= 0;) *first = tree->node[*first].left;
-    for (*last = node; tree->node[*last].right >= 0;) *last = tree->node[*last].right;
+    *first = lane_tree_first(tree, node);
+    *last = lane_tree_last(tree, node);
 }
 
 static int host_of(const struct transfer_share *share, int lane) {

@@ -193,7 +193,7 @@ static void add_transfers(struct text *t, const struct machine *m) {
     for (int k = 0; k < 2 && m->hosts; k++)
         for (int b = 0; b < m->tree[k].buckets.n; b++) {
             const struct tree_bucket *is = &m->tree[k].bucket[b];
-            const struct wire_map map = {.part = is->part, .n = (int)is->n_parts};
+            const struct wire_map map = tree_map(&m->tree[k], b);
             text_add(t, "{\"operator\":\"transfer\",\"name\":\"bucket %d of %s\",\"phase\":\"%s\","
                      "\"bucket\":%d,\"bytes\":%zu,\"wire\":%zu}\n", b, k ? "lanes" : "counts",
                      k ? "lane" : "count", b, is->bytes, wire_bytes(&map, 0, wire_blocks(&map)));

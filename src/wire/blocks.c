@@ -190,7 +190,7 @@ CLONES static void round_int8(float *x, size_t blocks, uint64_t draws, uint64_t 
             EACH_NUMBER x[i] = convert_of_bits(NOT_A_NUMBER);
             continue;
         }
-        /* In steps, with 24 bits behind the point: below 2^31 also with the random bits added. */
+        /* In steps, with 24 bits after the point: below 2^31 also with the random bits added. */
         const float scale = power(254 + 24 - exponent), step = power(exponent);
         const uint64_t key = block_key(draws, first);
         EACH_NUMBER {

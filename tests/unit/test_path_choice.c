@@ -16,16 +16,28 @@
 static const struct path_link ethernet = {200e-6, 125 * MB, 0.5}, far = {40e-3, 125 * MB, 0.5},
                               slow_cores = {20e-6, 12500 * MB, 2};
 
+/* The fastest path; seconds: of each. */
+static enum path price(const struct lane_tree *tree, const struct transfer_share *share,
+                       const struct path_link *link, double bytes, double seconds[PATHS]) {
+    struct path_price all[PATHS];
+    assert_int_equal(path_prices(tree, share, all), TRI_OK);
+    for (int p = 0; p < PATHS; p++) seconds[p] = path_seconds(&all[p], link, bytes);
+    const enum path path = path_fastest(all, link, bytes);
+    assert_int_equal(path_taken(all, 0, link, bytes), path);
+    for (int p = 0; p < PATHS; p++)
+        assert_int_equal(path_taken(all, 1 + p, link, bytes), seconds[p] < 0 ? PATH_EXCHANGE : p);
+    return path;
+}
+
 /* Equal shares of `each` lanes. */
 static enum path choose(int hosts, int each, const struct path_link *link, double bytes,
                         double seconds[PATHS]) {
     int begin[MOST + 1];
     struct lane_tree tree;
-    enum path path = PATHS;
     for (int h = 0; h <= hosts; h++) begin[h] = h * each;
     const struct transfer_share share = {.hosts = hosts, .begin = begin};
     assert_int_equal(lane_tree_make(hosts * each, 0, &tree), TRI_OK);
-    assert_int_equal(path_choose(&tree, &share, link, bytes, seconds, &path), TRI_OK);
+    const enum path path = price(&tree, &share, link, bytes, seconds);
     lane_tree_free(&tree);
     return path;
 }
@@ -93,9 +105,8 @@ static void tops_leave_the_exchange(void **state) {
     const struct transfer_share share = {.hosts = 4, .begin = begin};
     struct lane_tree tree;
     double s[PATHS];
-    enum path path = PATHS;
     assert_int_equal(lane_tree_make(8, 1, &tree), TRI_OK);
-    assert_int_equal(path_choose(&tree, &share, &ethernet, 4 * MB, s, &path), TRI_OK);
+    const enum path path = price(&tree, &share, &ethernet, 4 * MB, s);
     assert_int_equal(path, PATH_EXCHANGE);
     assert_true(s[PATH_EXCHANGE] > 0);
     for (int p = PATH_RING; p < PATHS; p++) assert_true(s[p] < 0);
@@ -112,9 +123,8 @@ static void hosts_that_have_gone(void **state) {
                                          .weight = weight};
     struct lane_tree tree;
     double s[PATHS];
-    enum path path = PATHS;
     assert_int_equal(lane_tree_make(16, 0, &tree), TRI_OK);
-    assert_int_equal(path_choose(&tree, &share, &ethernet, 4 * MB, s, &path), TRI_OK);
+    const enum path path = price(&tree, &share, &ethernet, 4 * MB, s);
     assert_near(s[PATH_EXCHANGE], 0.1e-3 + 2 * 32e-3);
     assert_near(s[PATH_RING], 0.2e-3 + 32e-3);
     assert_near(s[PATH_ROOT], 0.2e-3 + 2 * 32e-3);
