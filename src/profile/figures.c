@@ -137,16 +137,29 @@ static double without_core(const struct figures_parts *p, int place, int recent)
     return own * fmax(0, 1 - quota);
 }
 
-/* The first step of the last parts in which it was above the threshold; 0: it is not. */
+/* Since when something has been so; parts are told from the last to the first. Of all spans of parts
+ * up to the last, it is the one whose seconds in which it was so exceed the others by most: an
+ * exception, be it the last part, does not end the search. */
+struct since {
+    double seconds, most;
+    int64_t step; /* 0: it is not so */
+};
+
+static void tell_part(struct since *s, const struct figures_parts *p, int i, bool so) {
+    s->seconds += so ? p->part[i].covers : -p->part[i].covers;
+    if (s->seconds <= s->most) return;
+    s->most = s->seconds;
+    s->step = p->part[i].step > 1 ? p->part[i].step : 1;
+}
+
 static int64_t without_core_since(const struct figures_parts *p, int place) {
     struct figures_place sum;
-    int64_t since = 0;
+    struct since since = {0};
     for (int i = FIGURES_PARTS - 1; i >= 0; i--) {
         const double covers = sum_up(p, place, i, i + 1, &sum);
-        if (covers > 0 && sum.no_core <= thresholds.no_core * covers) break;
-        if (covers > 0) since = p->part[i].step;
+        if (covers > 0) tell_part(&since, p, i, sum.no_core > thresholds.no_core * covers);
     }
-    return since;
+    return since.step;
 }
 
 static const char *name_of(struct figures *f, int host, int place) {
@@ -183,20 +196,21 @@ static double median(double *x, size_t n) {
     return kept ? x[(kept - 1) / 2] : 0;
 }
 
-/* Each part is compared with the others in it, backward from the end. Parts without lanes of the
- * worker say nothing. */
+/* Each part is compared with the others in it. Parts without lanes of the worker say nothing. */
 static void find_slow(const struct figures_parts *p, struct figures_worker *w, double *lane) {
     struct figures_place sum;
+    struct since since = {0};
     for (int i = FIGURES_PARTS - 1; i >= 0; i--) {
         for (int k = 0; k < p->places; k++) {
             sum_up(p, k, i, i + 1, &sum);
             lane[k] = time_of_lane(p->f, &sum);
         }
         const double own = lane[w->place];
-        if (!(own > 0)) continue;
-        if (own <= thresholds.slow_worker * median(lane, (size_t)p->places)) return;
-        w->slow_since = p->part[i].step > 1 ? p->part[i].step : 1;
+        if (own > 0)
+            tell_part(&since, p, i,
+                      own > thresholds.slow_worker * median(lane, (size_t)p->places));
     }
+    w->slow_since = since.step;
 }
 
 static tri_status find_all_slow(const struct figures_parts *p, size_t first) {

@@ -18,6 +18,7 @@ struct world {
     double step;     /* seconds */
     int frames;      /* each of as many steps as there are in 50 ms, but at least one */
     int late;        /* the first frame with what `later` says; frames: none */
+    bool last_is_well; /* nothing is wrong in the last frame */
     double later;    /* steps take so many times longer from there on */
     double slowest;  /* seconds that a step in the middle takes longer, by this: */
     enum spent slow_kind;
@@ -75,7 +76,8 @@ static inline void world_place(const struct world *w, int place, int frame, doub
                                double *value) {
     double all = 0;
     memset(value, 0, WORLD_COLUMNS * sizeof *value);
-    const bool changed = frame >= w->late || w->late == w->frames;
+    const bool last = w->last_is_well && frame == w->frames - 1;
+    const bool changed = !last && (frame >= w->late || w->late == w->frames);
     const struct world usual = world_clean();
     for (int k = 0; k < SPENTS; k++)
         all += value[k] = (changed ? w : &usual)->spent[place][k];

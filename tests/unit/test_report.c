@@ -200,6 +200,18 @@ static const char *word(const json_t *j, const char *key) {
     return json_string_value(json_object_get(j, key));
 }
 
+/* A part in which all is well is an exception. */
+static void since_a_step(void **state) {
+    (void)state;
+    struct judged j;
+    struct world w = world_clean();
+    shared_from_a_step(&w);
+    w.last_is_well = true;
+    judge(&w, &j);
+    has(&j, "slower than the median since step 601: ");
+    done(&j);
+}
+
 static void as_json(void **state) {
     (void)state;
     struct judged j;
@@ -348,7 +360,7 @@ int main(void) {
         cmocka_unit_test_teardown(in_order, empty),   cmocka_unit_test_teardown(refused, empty),
         cmocka_unit_test_teardown(as_json, empty),    cmocka_unit_test_teardown(hosts, empty),
         cmocka_unit_test_teardown(old, empty),        cmocka_unit_test_teardown(cut, empty),
-        cmocka_unit_test_teardown(rivals, empty),
+        cmocka_unit_test_teardown(rivals, empty),     cmocka_unit_test_teardown(since_a_step, empty),
         cmocka_unit_test_teardown(without_series, empty),
         cmocka_unit_test_teardown(names_events, empty),
     };
