@@ -37,8 +37,13 @@ function lead(shown, curves, state) {
         return element("p", {class: "lead"},
             `${shown.length > 1 ? "These runs have" : "This run has"} no `,
                        element("strong", {}, state.key), " yet.");
-    const mean = (part) => part.reduce((sum, point) => sum + point[3], 0) / part.length;
-    const change = tenth ? mean(points.slice(-tenth)) - mean(points.slice(-2 * tenth, -tenth)) : 0;
+    const mean = (part) => part.reduce((sum, x) => sum + x, 0) / part.length;
+    const late = points.slice(-tenth).map((point) => point[3]);
+    const before = points.slice(-2 * tenth, -tenth).map((point) => point[3]);
+    const change = tenth ? mean(late) - mean(before) : 0;
+    // What batches differ by is no change: three standard errors of the difference.
+    const spread = (part) => mean(part.map((x) => (x - mean(part)) ** 2)) / (part.length - 1 || 1);
+    const noise = tenth ? 3 * Math.sqrt(spread(late) + spread(before)) : 0;
     const figure = (value) => number(value, `metrics.jsonl:${state.key}`, short);
     const name = state.key[0].toUpperCase() + state.key.slice(1);
     const of = state.zoom ? " of what is shown" : "";
@@ -46,7 +51,7 @@ function lead(shown, curves, state) {
         element("strong", {}, said("directory", shown[0].name)), " is ",
         element("strong", {}, figure(present(curves[0], state))), ...points.length > 1
             ? [", and was ", figure(points[0][3]), ` at the beginning${of}`] : [],
-        ...Math.abs(change) > 0.002 * Math.abs(last[3])
+        ...Math.abs(change) > Math.max(noise, 0.002 * Math.abs(last[3]))
             ? [`; it still ${change < 0 ? "falls" : "rises"}, by `, figure(Math.abs(change)),
                 ` in the last tenth${of}.`]
             : [tenth ? `; it hardly changes in the last tenth${of}.` : "."]);
