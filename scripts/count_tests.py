@@ -1,29 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the cases of a run of `meson test`: the lines "ok ..." and "not ok ..." that its tests
-printed. Lists the failed cases, then prints "N passed, N failed"; fails if any case failed.
+printed. Lists the failed cases with what was said of them, then prints "N passed, N failed"; fails
+if any case failed.
 Usage: count_tests.py testlog.json EXIT_CODE_OF_MESON_TEST"""
 import json
 import re
 import sys
 
 CASE = re.compile(r"(not )?ok\b[ \d]*(?:- )?(.*)")
+SAID = 8  # lines of what was said of a failed case
 SKIP = re.compile(r"#\s*skip", re.IGNORECASE)
 
 
 def cases(test):
-    """(verdict, name) of each case of a test."""
+    """(verdict, name, the lines that follow) of each case of a test."""
     found = []
     for line in test.get("stdout", "").splitlines():
         match = CASE.match(line)
         if match:
             # cmocka writes a skipped case as "not ok 7 # SKIP".
             verdict = "skipped" if SKIP.search(line) else "failed" if match[1] else "passed"
-            found.append((verdict, match[2]))
-    if test["result"] not in ("OK", "SKIP") and all(v != "failed" for v, _ in found):
+            found.append((verdict, match[2], []))
+        elif found:
+            found[-1][2].append(line)
+    errors = test.get("stderr", "").splitlines()
+    if test["result"] not in ("OK", "SKIP") and all(v != "failed" for v, *_ in found):
         # It crashed, timed out, or failed after its cases (a leak).
-        found.append(("failed", f"ended with {test['result']}, code {test.get('returncode')}"))
+        found.append(("failed", f"ended with {test['result']}, code {test.get('returncode')}",
+                      errors[:SAID]))
     if not found:
-        found.append(("skipped" if test["result"] == "SKIP" else "failed", "printed no case"))
+        found.append(("skipped" if test["result"] == "SKIP" else "failed", "printed no case",
+                      errors[-SAID:]))
     return found
 
 
@@ -36,10 +43,10 @@ def main():
     except OSError as error:
         tests, failures = [], [str(error)]
     for test in tests:
-        for verdict, name in cases(test):
+        for verdict, name, said in cases(test):
             count[verdict] += 1
             if verdict == "failed":
-                failures.append(f"{test['name']}: {name}")
+                failures.append("\n    ".join([f"{test['name']}: {name}", *said[:SAID]]))
     if not tests or (sys.argv[2] != "0" and not count["failed"]):
         failures.append("no test ran" if not tests else f"meson test ended with {sys.argv[2]}")
         count["failed"] += 1
