@@ -137,9 +137,9 @@ static double without_core(const struct figures_parts *p, int place, int recent)
     return own * fmax(0, 1 - quota);
 }
 
-/* Since when something has been so; parts are told from the last to the first. Of all spans of parts
- * up to the last, it is the one whose seconds in which it was so exceed the others by most: an
- * exception, be it the last part, does not end the search. */
+/* Since when something has been so; parts are told from the last to the first. Of all spans that
+ * end with the last part, it is the one in which the seconds where it was so exceed the others by
+ * most: an exception, be it the last part, does not end the search. */
 struct since {
     double seconds, most;
     int64_t step; /* 0: it is not so */

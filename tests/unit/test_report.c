@@ -360,7 +360,8 @@ int main(void) {
         cmocka_unit_test_teardown(in_order, empty),   cmocka_unit_test_teardown(refused, empty),
         cmocka_unit_test_teardown(as_json, empty),    cmocka_unit_test_teardown(hosts, empty),
         cmocka_unit_test_teardown(old, empty),        cmocka_unit_test_teardown(cut, empty),
-        cmocka_unit_test_teardown(rivals, empty),     cmocka_unit_test_teardown(since_a_step, empty),
+        cmocka_unit_test_teardown(rivals, empty),
+        cmocka_unit_test_teardown(since_a_step, empty),
         cmocka_unit_test_teardown(without_series, empty),
         cmocka_unit_test_teardown(names_events, empty),
     };
