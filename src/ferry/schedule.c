@@ -56,13 +56,14 @@ static tri_status take_bits(int hosts, const struct host_member *member, uint64_
 
 static tri_status choose(const struct view_sums *sums, const struct lane_tree *tree,
                          const struct transfer_share *share, const struct schedule_way *way,
-                         enum path **out) {
+                         enum path *path, int *multiple) {
     struct path_price price[PATHS];
-    enum path *path = *out = calloc((size_t)share->buckets + 1, sizeof *path);
-    tri_status status = path ? path_prices(tree, share, price) : base_no_memory("paths");
-    for (int b = 0; b < share->buckets && !status; b++)
-        if (sums[b].adds)
-            path[b] = path_taken(price, way->path, &way->link, (double)view_wire_bytes(&sums[b]));
+    tri_status status = path_prices(tree, share, price);
+    for (int b = 0; b < share->buckets && !status; b++) {
+        const double bytes = (double)view_wire_bytes(&sums[b]);
+        if (sums[b].adds) path[b] = path_taken(price, way->path, &way->link, bytes);
+        multiple[b] = path_multiple(bytes, share->hosts);
+    }
     return status;
 }
 
@@ -77,7 +78,6 @@ static bool all_are_alive(const struct transfer_share *share) {
 static tri_status make_phase(const struct view *v, const struct host_member *member, int k,
                              const struct schedule_way *way, struct transfer_share *share,
                              uint32_t *at, struct schedule *s) {
-    enum path *path = NULL;
     const struct lane_tree *tree = &v->tree[s->of.shape][k];
     tri_status status = TRI_OK;
     uint8_t *has = NULL;
@@ -87,16 +87,22 @@ static tri_status make_phase(const struct view *v, const struct host_member *mem
     if (member) status = take_bits(share->hosts, member, s->of.step, *at, n, &has);
     share->has = has;
     share->path = NULL;
+    share->multiple = NULL;
     const bool asked = way && (way->path || way->link.bandwidth > 0);
+    enum path *path = calloc((size_t)share->buckets + 1, sizeof *path);
+    int *multiple = calloc((size_t)share->buckets + 1, sizeof *multiple);
+    if (!status && !(path && multiple)) status = base_no_memory("paths");
     if (!status && asked && k && !member && all_are_alive(share)) {
-        status = choose(v->sums[s->of.shape][k], tree, share, way, &path);
+        status = choose(v->sums[s->of.shape][k], tree, share, way, path, multiple);
         share->path = path;
+        share->multiple = multiple;
     }
     if (!status) status = transfers_make(tree, share, &s->phase[k]);
     *at += n;
     if (!status) share->again = s->phase[k].again;
     free(has);
     free(path);
+    free(multiple);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/path_choice.h"
 #include "wire/wire.h"
 
 #define ALIGN 64 /* bytes */
@@ -59,8 +60,9 @@ static tri_status make_plan(struct sums *s) {
     int *begin = calloc((size_t)a->hosts + 1, sizeof *begin);
     if (!begin) return base_no_memory("sums");
     for (int h = 0; h <= a->hosts; h++) begin[h] = h * a->threads;
+    const int multiple = path_multiple((double)(a->numbers * sizeof(float)), a->hosts);
     const struct transfer_share share = {.hosts = a->hosts, .begin = begin, .buckets = 1,
-                                         .path = &a->path};
+                                         .path = &a->path, .multiple = &multiple};
     tri_status status = transfers_make(&s->tree, &share, &s->plan);
     if (!status) transfers_operands(&s->tree, a->hosts, begin, NULL, s->keeps);
     free(begin);

@@ -83,7 +83,8 @@ static void add_head(const struct transfers *t, enum path asked, struct text *ou
     text_add(out, "%s, %d hosts", path_name(t->path[0]), t->hosts);
     if (t->path[0] != asked)
         text_add(out, ": %s needs sums of several hosts below one root", path_name(asked));
-    else if (t->chunks[0] > 1) text_add(out, ": a bucket is cut into %d chunks", t->chunks[0]);
+    else if (t->chunks[0] > 1) text_add(out, ": a bucket is cut into %d chunks, a large one "
+                                         "into more", t->chunks[0]);
     text_add(out, "\n");
 }
 

@@ -3,6 +3,9 @@
 
 #include "plan/rounds.h"
 
+#define LEAST_CHUNK (256 << 10) /* bytes: smaller ones are no faster, and cost more */
+#define MOST_MULTIPLE 8
+
 static tri_status count(const struct lane_tree *tree, const struct transfer_share *share,
                         enum path path, struct path_price *price) {
     struct transfer_share one = *share;
@@ -57,4 +60,9 @@ enum path path_taken(const struct path_price price[PATHS], int asked, const stru
                      double bytes) {
     if (asked) return price[asked - 1].chunks ? (enum path)(asked - 1) : PATH_EXCHANGE;
     return link->bandwidth > 0 ? path_fastest(price, link, bytes) : PATH_EXCHANGE;
+}
+
+int path_multiple(double bytes, int hosts) {
+    const double n = bytes / hosts / LEAST_CHUNK;
+    return n < 1 ? 1 : n > MOST_MULTIPLE ? MOST_MULTIPLE : (int)n;
 }

@@ -38,5 +38,8 @@ enum path path_fastest(const struct path_price price[PATHS], const struct path_l
  * fastest is wanted and the bandwidth is 0, it is the exchange. */
 enum path path_taken(const struct path_price price[PATHS], int asked, const struct path_link *link,
                      double bytes);
+/* Into how many chunks each chunk of a path is cut, over so many hosts, of a bucket of so many
+ * bytes. */
+int path_multiple(double bytes, int hosts);
 
 #endif

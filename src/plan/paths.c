@@ -53,11 +53,10 @@ static void root(int hosts, int chunk, struct hop *together, struct hop *out) {
 
 static hops_of *const hops[PATHS] = {NULL, ring, butterfly, root};
 
-/* A transfer by a hop of its chunk. A sender takes the first hops first: their chunks have the
- * longest way before them. */
+/* A transfer. A sender takes those first whose chunks have the longest way before them. */
 struct sent {
     struct transfer is;
-    int hop;
+    int left; /* hops from here to the end of the way, in an order */
 };
 
 struct sending {
@@ -66,7 +65,7 @@ struct sending {
     size_t n, capacity;
 };
 
-static bool send(struct sending *s, int hop, int from, int to, int chunk, int node) {
+static bool send(struct sending *s, int left, int from, int to, int chunk, int node) {
     CHECK(held_since(&s->held, from, chunk, node) != HELD_NEVER);
     if (held_since(&s->held, to, chunk, node) != HELD_NEVER) return true;
     if (s->n == s->capacity) {
@@ -76,22 +75,40 @@ static bool send(struct sending *s, int hop, int from, int to, int chunk, int no
         s->sent = more;
         s->capacity = capacity;
     }
-    s->sent[s->n++] = (struct sent){{.from = from, .to = to, .node = node, .chunk = chunk}, hop};
+    s->sent[s->n++] = (struct sent){{.from = from, .to = to, .node = node, .chunk = chunk}, left};
     held_add(&s->held, to, chunk, node, 0);
     return true;
 }
 
 /* Sends what the host has of a chunk and has not added to anything. */
-static bool send_all(struct sending *s, int hop, int from, int to, int chunk) {
+static bool send_all(struct sending *s, int left, int from, int to, int chunk) {
     const struct held *h = &s->held;
     for (int i = 0; i < h->n; i++) {
         const int node = h->node[i], parent = h->tree->node[node].parent;
         if (held_since(h, from, chunk, node) == HELD_NEVER ||
             (parent >= 0 && held_since(h, from, chunk, parent) != HELD_NEVER))
             continue;
-        if (!send(s, hop, from, to, chunk, node)) return false;
+        if (!send(s, left, from, to, chunk, node)) return false;
     }
     return true;
+}
+
+/* The hops from hop i to the host where its tree comes together. */
+static int together_left(const struct hop *hop, int n, int i) {
+    int left = 1;
+    for (int k = i + 1; k < n; k++)
+        if (hop[k].from == hop[i].to) left++, i = k;
+    return left;
+}
+
+/* The most hops from hop i to a host that is reached last. */
+static int out_left(const struct hop *hop, int n, int i) {
+    int left = 0;
+    for (int k = i + 1; k < n; k++) {
+        const int more = hop[k].from == hop[i].to ? out_left(hop, n, k) : 0;
+        left = more > left ? more : left;
+    }
+    return left + 1;
 }
 
 static bool send_chunks(struct sending *s, enum path path, const int *host, int hosts,
@@ -101,9 +118,12 @@ static bool send_chunks(struct sending *s, enum path path, const int *host, int 
     for (int c = 0; c < s->held.chunks; c++) {
         hops[path](hosts, c, together, out);
         for (int i = 0; i < hosts - 1; i++)
-            if (!send_all(s, i, host[together[i].from], host[together[i].to], c)) return false;
+            if (!send_all(s, hosts + together_left(together, hosts - 1, i),
+                          host[together[i].from], host[together[i].to], c))
+                return false;
         for (int i = 0; i < hosts - 1; i++)
-            if (!send(s, hosts + i, host[out[i].from], host[out[i].to], c, root_node))
+            if (!send(s, out_left(out, hosts - 1, i), host[out[i].from], host[out[i].to], c,
+                      root_node))
                 return false;
     }
     return true;
@@ -112,7 +132,7 @@ static bool send_chunks(struct sending *s, enum path path, const int *host, int 
 static int compare(const void *a, const void *b) {
     const struct sent *x = a, *y = b;
     if (x->is.from != y->is.from) return x->is.from - y->is.from;
-    if (x->hop != y->hop) return x->hop - y->hop;
+    if (x->left != y->left) return y->left - x->left;
     if (x->is.chunk != y->is.chunk) return x->is.chunk - y->is.chunk;
     return x->is.node - y->is.node;
 }

@@ -7,7 +7,7 @@
 
 struct route {
     int n, chunks;
-    struct transfer *all; /* by sender; of each, by the hops of its chunks */
+    struct transfer *all; /* by sender; first those whose chunks have the longest way before them */
 };
 
 /* t: its operands. maker: by operand, the host that makes it. host: those that are alive, in

@@ -158,11 +158,14 @@ static void add_exchanged(const struct lane_tree *tree, const struct transfer_sh
 static void add_routed(const struct route *route, int from, struct transfers *t) {
     for (int b = 0; b < t->buckets; b++) {
         const struct route *r = &route[t->path[b]];
-        for (int i = 0; i < r->n; i++) {
-            if (r->all[i].from != from) continue;
-            t->all[t->n] = r->all[i];
-            t->all[t->n++].bucket = b;
-        }
+        const int n = r->n ? t->chunks[b] / r->chunks : 0;
+        for (int i = 0; i < r->n; i++)
+            for (int k = 0; k < n && r->all[i].from == from; k++) {
+                struct transfer *x = &t->all[t->n++];
+                *x = r->all[i];
+                x->bucket = b;
+                x->chunk = n * x->chunk + k;
+            }
     }
 }
 
@@ -183,8 +186,10 @@ static tri_status make_routes(const struct lane_tree *tree, const struct transfe
         struct route *r = &route[t->path[b]];
         if (t->path[b] != PATH_EXCHANGE && !r->all)
             status = route_make(tree, t, host + share->hosts, t->path[b], host, hosts, r);
-        t->chunks[b] = r->all ? r->chunks : 1;
-        *n += r->all ? (size_t)r->n : (size_t)t->n_operands * (size_t)(share->hosts - 1);
+        const int by = r->all && r->chunks > 1 && share->multiple ? share->multiple[b] : 1;
+        t->chunks[b] = r->all ? by * r->chunks : 1;
+        *n += r->all ? (size_t)by * (size_t)r->n
+                     : (size_t)t->n_operands * (size_t)(share->hosts - 1);
     }
     free(host);
     return status;

@@ -59,6 +59,8 @@ struct transfer_share {
     int buckets;      /* in the order in which a lane completes them */
     const enum path *path; /* by bucket: PATH_EXCHANGE if `has` is given, or the hosts that are
                             * alive do not allow another; null: all exchange */
+    const int *multiple; /* by bucket: into how many each chunk of its path is cut, if there are
+                          * several, so that one moves while the other is added; null: 1 */
     const bool *alive;  /* by host; null: all are, and what follows is not read */
     const int *weight;  /* by host: shares of what is computed again; one that is alive has some */
     const uint8_t *has; /* by host, bucket and operand, and after these the root: it has the node;

@@ -62,6 +62,7 @@ static struct host host[HOSTS];
 static struct lane_tree tree;
 static struct wire_part part[BUCKETS][PARTS];
 static int n_parts[BUCKETS];
+static bool sends_on;
 static struct transfers plan, rest; /* rest: of a step that has begun anew */
 static int32_t begin[HOSTS + 1];
 static uint8_t keeps[NODES]; /* operands */
@@ -283,10 +284,9 @@ static void send_on(void) {
     }
 }
 
-static bool sends_on;
-
 static void make(const struct link_row *row, int hosts, int lanes, int levels) {
     enum path path[BUCKETS];
+    const int multiple[BUCKETS] = {1 + hosts % 3, 1 + (hosts + 1) % 3, 1};
     for (int k = 0; k < buckets; k++) {
         make_parts(k);
         wanted(0, k);
@@ -294,7 +294,7 @@ static void make(const struct link_row *row, int hosts, int lanes, int levels) {
         if (!path_allows(path[k], hosts)) path[k] = PATH_RING;
     }
     const struct transfer_share share = {.hosts = hosts, .begin = begin, .buckets = buckets,
-                                         .path = path};
+                                         .path = path, .multiple = multiple};
     assert_int_equal(lane_tree_make(lanes, levels, &tree), TRI_OK);
     hosts_deal(&tree, kind.cut, hosts, weights(), begin);
     assert_int_equal(transfers_make(&tree, &share, &plan), TRI_OK);

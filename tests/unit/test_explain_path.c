@@ -52,7 +52,7 @@ static void two_hosts(void **state) {
 static void three_hosts(void **state) {
     (void)state;
     check(PATH_RING, 3, three, 0,
-          "ring, 3 hosts: a bucket is cut into 3 chunks\n"
+          "ring, 3 hosts: a bucket is cut into 3 chunks, a large one into more\n"
           "round  from  to  chunks  sums of the lanes\n"
           "    1     0   1  1, 2    0-1\n"
           "    1     1   2  0       2-3\n"
@@ -75,7 +75,7 @@ static void three_hosts(void **state) {
 static void four_hosts(void **state) {
     (void)state;
     check(PATH_BUTTERFLY, 4, four, 0,
-          "butterfly, 4 hosts: a bucket is cut into 4 chunks\n"
+          "butterfly, 4 hosts: a bucket is cut into 4 chunks, a large one into more\n"
           "round  from  to  chunks  sums of the lanes\n"
           "    1     0   1  1, 3    0-1\n"
           "    1     1   0  0, 2    2-3\n"

@@ -29,15 +29,18 @@ struct step {
     int begin[HOSTS + 1], weight[HOSTS];
     bool alive[HOSTS];
     enum path path[BUCKETS];
+    int multiple[BUCKETS];
     struct transfer_share share;
     struct transfers t;
 };
 
 static void make(struct step *s, int hosts, int lanes, int levels) {
     s->share = (struct transfer_share){.hosts = hosts, .begin = s->begin, .buckets = BUCKETS,
-                                       .path = s->path, .weight = s->weight};
+                                       .path = s->path, .weight = s->weight,
+                                       .multiple = s->multiple};
     assert_int_equal(lane_tree_make(lanes, levels, &s->tree), TRI_OK);
     for (int h = 0; h <= hosts; h++) s->begin[h] = lanes * h / hosts;
+    for (int b = 0; b < BUCKETS; b++) s->multiple[b] = 1;
 }
 
 static void make_even(struct step *s, enum path path, int hosts, int lanes) {
@@ -67,6 +70,7 @@ static void make_any(struct step *s) {
         if (s->share.alive && !s->alive[h] && h < hosts - 1 && draw(2))
             s->begin[h + 1] = s->begin[h];
     }
+    for (int b = 0; b < BUCKETS; b++) s->multiple[b] = 1 + draw(3);
     for (int b = 0; b < BUCKETS; b++)
         do s->path[b] = (enum path)draw(PATHS);
         while (!path_allows(s->path[b], alive));
@@ -296,27 +300,27 @@ static void small_schedules(void **state) {
                "2 > 0  bucket 0  node 10  chunk 2\n"
                "2 > 0  bucket 0  node 10  chunk 1\n");
     check_text(PATH_BUTTERFLY, 4, 4,
-               "0 > 1  bucket 0  node 0  chunk 1\n"
                "0 > 1  bucket 0  node 0  chunk 3\n"
+               "0 > 1  bucket 0  node 0  chunk 1\n"
                "0 > 2  bucket 0  node 4  chunk 2\n"
                "0 > 2  bucket 0  node 6  chunk 0\n"
                "0 > 1  bucket 0  node 6  chunk 0\n"
                "0 > 1  bucket 0  node 6  chunk 2\n"
-               "1 > 0  bucket 0  node 1  chunk 0\n"
                "1 > 0  bucket 0  node 1  chunk 2\n"
+               "1 > 0  bucket 0  node 1  chunk 0\n"
                "1 > 3  bucket 0  node 4  chunk 3\n"
                "1 > 3  bucket 0  node 6  chunk 1\n"
                "1 > 0  bucket 0  node 6  chunk 1\n"
                "1 > 0  bucket 0  node 6  chunk 3\n"
                "2 > 3  bucket 0  node 2  chunk 1\n"
-               "2 > 3  bucket 0  node 2  chunk 3\n"
                "2 > 0  bucket 0  node 5  chunk 0\n"
+               "2 > 3  bucket 0  node 2  chunk 3\n"
                "2 > 0  bucket 0  node 6  chunk 2\n"
                "2 > 3  bucket 0  node 6  chunk 0\n"
                "2 > 3  bucket 0  node 6  chunk 2\n"
                "3 > 2  bucket 0  node 3  chunk 0\n"
-               "3 > 2  bucket 0  node 3  chunk 2\n"
                "3 > 1  bucket 0  node 5  chunk 1\n"
+               "3 > 2  bucket 0  node 3  chunk 2\n"
                "3 > 1  bucket 0  node 6  chunk 3\n"
                "3 > 2  bucket 0  node 6  chunk 1\n"
                "3 > 2  bucket 0  node 6  chunk 3\n");
