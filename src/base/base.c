@@ -341,6 +341,24 @@ tri_status base_read_file(const char *path, char **data, size_t *bytes) {
     return TRI_OK;
 }
 
+tri_status base_read_lines(const char *path, const char *remedy,
+                           bool (*take)(void *user, char *line), void *user) {
+    char *text;
+    size_t bytes;
+    tri_status status = base_read_file(path, &text, &bytes);
+    if (status) return status;
+    char *line = text, *end;
+    for (int number = 1; !status && line < text + bytes; line = end ? end + 1 : line, number++) {
+        end = memchr(line, '\n', (size_t)(text + bytes - line));
+        if (end) *end = 0;
+        if (end && (!*line || *line == '#')) continue;
+        if (!end || strlen(line) < (size_t)(end - line) || !take(user, line))
+            status = base_fail(TRI_FAILED, "%s: line %d is damaged; %s", path, number, remedy);
+    }
+    free(text);
+    return status;
+}
+
 bool base_write_all(int fd, const void *data, size_t bytes) {
     for (const char *p = data; bytes;) {
         const ssize_t n = write(fd, p, bytes);

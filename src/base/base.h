@@ -87,6 +87,10 @@ struct stat;
 int base_open(const char *path, int flags, struct stat *st);
 /* Reads a whole regular file. A zero byte follows *data, which is freed with free(). */
 tri_status base_read_file(const char *path, char **data, size_t *bytes);
+/* Calls `take` with the lines of a text file; those that are empty or begin with # are left out. If
+ * it returns false, or a line has no end, or a zero in it: "PATH: line 3 is damaged; REMEDY". */
+tri_status base_read_lines(const char *path, const char *remedy,
+                           bool (*take)(void *user, char *line), void *user);
 /* False with errno if not all was written. */
 bool base_write_all(int fd, const void *data, size_t bytes);
 /* A file that replaces another one as a whole. Creates PATH.part, which replaces that of a writer

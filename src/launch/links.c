@@ -44,26 +44,29 @@ static bool read_line(const char *line, struct link_speed *l) {
     return !*at && strcmp(l->from, l->to);
 }
 
+struct taken {
+    struct link_speed *link;
+    size_t n, room;
+    bool full; /* there is no memory for another */
+};
+
+static bool take_line(void *user, char *line) {
+    struct taken *t = user;
+    t->full |= !ARRAY_GROW(t->link, t->n, t->room);
+    if (t->full) return true;
+    if (!read_line(line, &t->link[t->n])) return false;
+    t->n++;
+    return true;
+}
+
 tri_status links_read(const char *path, struct link_speed **link, size_t *n) {
-    char *text;
-    size_t bytes, room = 0;
-    *link = NULL;
-    *n = 0;
-    tri_status status = base_read_file(path, &text, &bytes);
-    if (status) return status;
-    char *line = text, *end;
-    for (int number = 1; !status && line < text + bytes; line = end ? end + 1 : line, number++) {
-        end = memchr(line, '\n', (size_t)(text + bytes - line));
-        if (end) *end = 0;
-        if (end && (!*line || *line == '#')) continue;
-        if (!ARRAY_GROW(*link, *n, room)) status = base_no_memory(path);
-        else if (end && strlen(line) == (size_t)(end - line) && read_line(line, *link + *n)) ++*n;
-        else status = base_fail(TRI_FAILED, "%s: line %d is damaged; `trireme bench links` makes "
-                                "the file again", path, number);
-    }
-    free(text);
-    if (status) free(*link);
-    if (status) *link = NULL;
+    struct taken t = {0};
+    tri_status status =
+        base_read_lines(path, "`trireme bench links` makes the file again", take_line, &t);
+    if (!status && t.full) status = base_no_memory(path);
+    if (status) free(t.link);
+    *link = status ? NULL : t.link;
+    *n = status ? 0 : t.n;
     return status;
 }
 
