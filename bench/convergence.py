@@ -10,7 +10,8 @@ wire     gpt2-tiny, 2,000 steps of 64 bytes, and resnet18 of 16 channels, 2 epoc
          and at most the difference between two seeds
 
 Usage: convergence.py BUILD [--rows fashion,text,bits] [--seeds N] [--epochs N] [--width N]
-                      [--steps N] [--text FILE] [--wire FORMAT,FORMAT...]"""
+                      [--steps N] [--text FILE] [--wire FORMAT,FORMAT...]
+                      [--nets NET,NET]"""
 import argparse
 import glob
 import json
@@ -192,6 +193,8 @@ def wire(a):
          "largest difference of two seeds in f32")
     line("---", "---", "---", "---", "---")
     for name, words in nets:
+        if name not in a.nets.split(","):
+            continue
         losses = {}
         for form in ("f32", *a.wire.split(",")):
             losses[form] = []
@@ -216,6 +219,7 @@ def main():
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--text", type=os.path.abspath)
     parser.add_argument("--wire", default="fp16,bf16,int8,topk:0.01")
+    parser.add_argument("--nets", default="gpt2-tiny,resnet18", help="of the row wire")
     a = parser.parse_args()
     if "text" in a.rows.split(","):
         find_torch()
