@@ -11,6 +11,7 @@
 #include "dev/dev.h"
 #include "plan/passes.h"
 #include "plan/strategy.h"
+#include "price/prices.h"
 #include "run/open.h"
 #include "run/run.h"
 
@@ -139,11 +140,32 @@ static tri_status diff(char **word, void *arguments, struct text *out) {
     return status;
 }
 
+/* ---- machine ---- */
+
+static tri_status machine(char **word, void *arguments, struct text *out) {
+    struct text path = {0};
+    struct prices p;
+    (void)word;
+    (void)arguments;
+    tri_status status = prices_make(&p);
+    if (!status && !prices_file(&p, &path))
+        status = base_fail(TRI_FAILED, "there is no $HOME, and no $XDG_CACHE_HOME, where prices "
+                           "are kept");
+    if (!status) status = prices_read(&p, path.data);
+    if (!status)
+        text_add(out, "%s\n%zu unit(s) measured, in %s\n", p.machine, p.n, path.data);
+    prices_free(&p);
+    text_free(&path);
+    return status;
+}
+
 /* ---- the command ---- */
 
 static const struct cli_action actions[] = {
     {"show", "FILE", "print a plan, and what it comes to, and check its strategies", 1, show},
     {"diff", "A B", "list the lines that differ; then `same bits` or `bits differ`", 2, diff},
+    {"price", "MODEL", "what a step takes, by the prices of its units", 1, NULL},
+    {"machine", "", "which prices of this machine are known, and where they are kept", 0, machine},
     {0},
 };
 
@@ -157,6 +179,7 @@ static int run(const struct command *c, int argc, char **argv) {
     struct own own = {0};
     struct text out = {0};
     struct cli_arguments a;
+    if (argc > 1 && !strcmp(argv[1], "price")) return cli_plan_price(argc - 1, argv + 1);
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     const struct cli_action *w = cli_action(c, &a);
     if (!w) return cli_fail();
@@ -173,12 +196,16 @@ static int run(const struct command *c, int argc, char **argv) {
 static void describe(struct text *out) {
     options_paragraph("With a program, show needs no FILE: it prints the plan of the program's "
                       "run. A FILE must be a plan of the program's network.", out);
+    options_paragraph("`plan price MODEL` takes the options of `memory`, as --batch, --lanes and "
+                      "--threads, and --measure WHEN: whether it runs steps on random samples to "
+                      "measure the units; if the price of one is `unknown` (the default), `always` "
+                      "or `never`.", out);
 }
 
 const struct command command_plan = {
     .name = "plan",
-    .arguments = "show FILE | diff A B [--model MODEL] [-- ./program]",
-    .help = "show and compare plan files (--save-plan)",
+    .arguments = "show FILE | diff A B | price MODEL | machine [options] [-- ./program]",
+    .help = "show and compare plan files (--save-plan); predict what a step takes",
     .takes_words = "action",
     .takes_program = true,
     .actions = actions,

@@ -283,6 +283,8 @@ bool graph_know_source(tri_graph *g, tri_node *n); /* for graph_add; false: memo
 /* An empty graph with the same batch, lanes and math. Null: out of memory. */
 tri_graph *graph_like(const tri_graph *g);
 
+/* Adds a node's attributes that are not the default, as tri_graph_print has them. */
+void graph_print_attrs(const tri_node *n, struct text *out);
 /* tri_graph_print without the mesh and the settings from SETTING_RECOMPUTE on. */
 char *graph_print_undivided(const tri_graph *g);
 /* Whether two such texts, of tri_graph_print, are of networks that differ in more than the batch,

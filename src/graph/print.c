@@ -42,12 +42,7 @@ static const char *attr_name(const tri_node *n, int i, bool divided) {
     return old ? "winograd" : name;
 }
 
-static void print_node(struct text *t, const tri_node *n, bool divided) {
-    char spec[SPEC_TEXT];
-    for (int i = 0; i < n->n_out; i++) text_add(t, "%s%%%d", i ? ", " : "", n->out[i].id);
-    text_add(t, " = %s(", n->entry->op->name);
-    for (int i = 0; i < n->n_in; i++) text_add(t, "%s%%%d", i ? ", " : "", n->in[i]->id);
-    text_add(t, ")");
+static void print_attrs(struct text *t, const tri_node *n, bool divided) {
     int shown = 0;
     for (int i = 0; i < n->entry->n_attrs; i++) {
         if (is_default(&n->entry->attr[i], &n->attr[i])) continue;
@@ -55,6 +50,17 @@ static void print_node(struct text *t, const tri_node *n, bool divided) {
         print_value(t, n->entry->attr[i].kind, &n->attr[i]);
     }
     if (shown) text_add(t, "}");
+}
+
+void graph_print_attrs(const tri_node *n, struct text *out) { print_attrs(out, n, true); }
+
+static void print_node(struct text *t, const tri_node *n, bool divided) {
+    char spec[SPEC_TEXT];
+    for (int i = 0; i < n->n_out; i++) text_add(t, "%s%%%d", i ? ", " : "", n->out[i].id);
+    text_add(t, " = %s(", n->entry->op->name);
+    for (int i = 0; i < n->n_in; i++) text_add(t, "%s%%%d", i ? ", " : "", n->in[i]->id);
+    text_add(t, ")");
+    print_attrs(t, n, divided);
     text_add(t, " :");
     for (int i = 0; i < n->n_out; i++) {
         text_add(t, "%s %s", i ? "," : "", base_spec_text(&n->out[i].spec, spec));

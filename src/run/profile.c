@@ -179,6 +179,8 @@ double profile_seconds(const tri_run *run, int item) {
     return 1e-9 * (double)run->times->item[item].ns;
 }
 
+int64_t profile_calls(const tri_run *run, int item) { return run->times->item[item].calls; }
+
 void profile_end(tri_run *run) {
     struct profile_times *t = run->times;
     if (!t) return;

@@ -42,8 +42,9 @@ struct work profile_work(const struct program *p, size_t item); /* of one call *
 tri_status profile_begin(tri_run *run);
 /* Adds up what has been recorded. Call it after each step. */
 void profile_add(tri_run *run);
-/* Of an item (run/items.h): the seconds of all threads. */
+/* Of an item (run/items.h): the seconds of all threads, and how many calls. */
 double profile_seconds(const tri_run *run, int item);
+int64_t profile_calls(const tri_run *run, int item);
 void profile_end(tri_run *run);
 /* What has been measured since then, in steps at this pace, as a table: of all operators, or of the
  * units that took longest. */

@@ -280,4 +280,40 @@ check 'a warning under another grain' says 'was made with another grain' err
 check 'with the lines that differ' says '^- .*mlp.c_proj.matmul in=model' err
 check 'which is no failure' test $code -eq 0
 
+# ---- priced ----
+
+export XDG_CACHE_HOME=$PWD/cache
+price() { run plan price $net --batch 8 --lanes 2 --threads 1 "$@"; }
+price --measure never
+check 'price: nothing is known' says 'not known, as the prices of [0-9]* of its [0-9]*' out
+check 'price: nothing is measured' sh -c 'test -z "$(ls cache/trireme)"'
+price
+check 'price: units are measured' says '^measured just now: .* so the prediction is .* %' out
+price
+check 'price: and known' sh -c 'grep -q "^a step: .*, by the prices" out && ! grep -q just out'
+check 'price: a step takes about as long' sh -c "
+    '$program' plan price $net --batch 8 --lanes 2 --threads 1 --measure always |
+        sed -n 's/.*the prediction is \([0-9]*\).*/\1/p' | { read off && test \$off -lt 30; }"
+run plan price $net --batch 8 --lanes 2 --threads 2 --measure never
+check 'price: not beside another thread' says 'not known' out
+run plan machine
+check 'machine: how many are known' says '^[1-9][0-9]* units measured, in .*cache/trireme' out
+kept=$(ls cache/trireme/machine-*)
+sed -i '3s/$/ and more/; 4s/^unit/unite/' "$kept"
+run plan machine
+check 'machine: a damaged line' says 'line 4 is damaged; units are measured anew' err
+price
+check 'price: a damaged line is said' says 'line 4 is damaged; units are measured anew' err
+check 'price: and measured anew' sh -c 'grep -q just out'
+price
+check 'price: then known' sh -c '! test -s err && ! grep -q just out'
+env -u HOME -u XDG_CACHE_HOME "$program" plan price $net --batch 8 --threads 1 >out 2>err
+check 'price: without a home' test $? -eq 0
+check 'price: nothing is kept' says 'are not kept: there is no' err
+check 'price: but measured' says '^measured just now' out
+price --stages 2
+check 'price: no stages yet' says 'plan price knows no stages yet' err
+price --measure often
+check 'price: --measure' says 'always, unknown or never' err
+
 finish

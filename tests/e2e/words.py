@@ -13,8 +13,8 @@ TABLE = re.compile(r"^(?:static )?const struct option_row \w+\[\] = \{\n(.*?)^\}
 ROW = re.compile(r'^    \{"(--?[\w-]+)",(.*?)(?=^    \{)', re.M | re.S)
 AGENT = "src/cli/launch_rows.c"
 # Words that other things have, too: attributes and factors of operators, types, commands, numbers.
-SHARED = {"0", "1", "2", "3", "auto", "batch", "bf16", "data", "f16", "keep", "pad", "stop", "warn",
-          "whole"}
+SHARED = {"0", "1", "2", "3", "auto", "batch", "bf16", "data", "f16", "keep", "never", "pad",
+          "stop", "warn", "whole"}
 # Of the agent, but also rows of bench, eval, explain and join.
 OTHERS = {"-n", "--threads-per-worker", "--key", "--port", "--hosts", "--path"}
 

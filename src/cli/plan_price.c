@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * trireme plan price: what a step takes, by the prices of its units. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "run/open.h"
+#include "run/price.h"
+
+#define MEASURE_SECONDS 1.0
+
+struct own {
+    const char *measure; /* null: what is not known */
+};
+
+/* Whether units are measured: all, those that are not known, none. */
+static const char *const measures[] = {"always", "unknown", "never", NULL};
+
+static const char *measure_word(void *at, const char *value) {
+    for (int i = 0; measures[i]; i++)
+        if (!strcmp(value, measures[i])) return *(const char **)at = measures[i], NULL;
+    return "always, unknown or never";
+}
+
+static const struct option_row rows[] = {
+    {"--measure", "WHEN", "run steps on random samples to measure the units: always, unknown (if the "
+     "price of one is not known, the default), never", OWN(measure_word, measure)},
+    {0},
+};
+
+static bool is(const struct own *own, const char *word) {
+    return own->measure && !strcmp(own->measure, word);
+}
+
+/* Compiling changes a network, so each run has one of its own. */
+static tri_run *open_run(struct cli_arguments *a) {
+    tri_graph *g = cli_graph(a);
+    return g ? tri_open(g, &a->options) : NULL;
+}
+
+static tri_status check(const struct cli_arguments *a) {
+    const tri_options *o = &a->options;
+    if (o->stages)
+        return base_fail(TRI_USAGE, "plan price knows no stages yet: `trireme explain MODEL --stages "
+                         "P --measure` says how long their legs take");
+    return TRI_OK;
+}
+
+/* What is known from earlier; a file that cannot be used is said, and made anew. path: empty if
+ * there is no place for one. */
+static tri_status read_known(struct prices *p, struct text *path) {
+    tri_status status = prices_make(p);
+    if (!status && !prices_file(p, path)) text_free(path);
+    if (status || !path->size || !prices_read(p, path->data)) return status;
+    fprintf(stderr, "trireme: %s\n", tri_message());
+    prices_free(p);
+    return prices_make(p);
+}
+
+static void keep(const struct prices *p, const struct text *path) {
+    if (!path->size || path->failed)
+        fprintf(stderr, "trireme: the prices are not kept: there is no $HOME, and no "
+                "$XDG_CACHE_HOME\n");
+    else if (prices_write(p, path->data))
+        fprintf(stderr, "trireme: the prices are not kept: %s\n", tri_message());
+}
+
+static void add_time(struct text *t, double seconds) {
+    text_add(t, seconds < 0.01 ? "%.3f ms" : seconds < 1 ? "%.1f ms" : "%.0f ms", 1e3 * seconds);
+}
+
+static void describe(const char *model, const tri_run *run, const struct run_price *is_priced,
+                     double measured, struct text *t) {
+    const struct step_price *s = &is_priced->step;
+    text_add(t, "%s, batch %lld: %lld lane(s), %d thread(s)\n", model, (long long)run_batch(run),
+             (long long)run_lanes(run), run_threads(run));
+    if (is_priced->known < is_priced->units) {
+        text_add(t, "a step: not known, as the prices of %d of its %d units are not\n",
+                 is_priced->units - is_priced->known, is_priced->units);
+        return;
+    }
+    text_add(t, "a step: ");
+    add_time(t, s->seconds);
+    text_add(t, ", by the prices of its %d unit(s)\nin lanes ", is_priced->units);
+    add_time(t, s->lanes);
+    text_add(t, ", before them ");
+    add_time(t, s->pre);
+    text_add(t, ", after them ");
+    add_time(t, s->step);
+    text_add(t, "; threads wait %.1f %%\n", 100 * (1 - s->units / s->seconds));
+    if (!(measured > 0)) return;
+    text_add(t, "measured just now: ");
+    add_time(t, measured);
+    text_add(t, ", so the prediction is %.1f %% %s\n", 100 * fabs(s->seconds / measured - 1),
+             s->seconds < measured ? "too little" : "too much");
+}
+
+static tri_status price(const struct own *own, struct cli_arguments *a, struct prices *p,
+                        const struct text *path, struct text *out) {
+    struct run_price is_priced;
+    double measured = 0;
+    tri_run *run = open_run(a);
+    if (!run) return base_last();
+    tri_status status = price_run(run, p, &is_priced);
+    const bool unknown = is_priced.known < is_priced.units;
+    if (!status && !is(own, "never") && (unknown || is(own, "always"))) {
+        status = price_measure(run, MEASURE_SECONDS, p, &measured);
+        if (!status) keep(p, path);
+        if (!status) status = price_run(run, p, &is_priced);
+    }
+    if (!status) describe(a->model, run, &is_priced, measured, out);
+    run_free(run);
+    return status;
+}
+
+static int run(const struct command *c, int argc, char **argv) {
+    struct own own = {0};
+    struct cli_arguments a;
+    struct prices p = {0};
+    struct text path = {0}, out = {0};
+    if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    a.options.data = "synthetic";
+    a.options.quiet = true;
+    tri_status status = check(&a);
+    if (!status) status = read_known(&p, &path);
+    if (!status) status = price(&own, &a, &p, &path, &out);
+    prices_free(&p);
+    text_free(&path);
+    if (status) text_free(&out);
+    return status || cli_print(&out) ? cli_fail() : 0;
+}
+
+static const struct command command = {
+    .name = "plan price",
+    .arguments = "MODEL [options]",
+    .help = "what a step takes, by the prices of its units",
+    .takes_model = true,
+    .use = USE_MEMORY,
+    .rows = rows,
+    .more = cli_describe_model,
+    .run = run,
+};
+
+int cli_plan_price(int argc, char **argv) { return run(&command, argc, argv); }

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "price/prices.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/host.h"
+
+#define MOST_BUSY 4096
+#define MOST_SECONDS 1e6
+
+/* "AMD EPYC" */
+static void add_processor(struct text *t) {
+    char line[512], name[256] = "unknown processor";
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "model name : %255[^\n]", name) == 1) break;
+    if (f) fclose(f);
+    text_add(t, "%s", name);
+}
+
+tri_status prices_make(struct prices *p) {
+    struct text t = {0};
+    *p = (struct prices){0};
+    add_processor(&t);
+    text_add(&t, ", %d cores, ", host_cores());
+    host_instructions(&t);
+    if (getenv("TRIREME_ISA")) text_add(&t, " TRIREME_ISA=%s", getenv("TRIREME_ISA"));
+    text_add(&t, ", version " TRI_VERSION);
+    for (size_t i = 0; i < t.size && !t.failed; i++) /* names of processors may be anything */
+        if ((unsigned char)t.data[i] < ' ') t.data[i] = ' ';
+    if (!t.failed) p->machine = arena_copy(&p->arena, t.data);
+    text_free(&t);
+    return p->machine ? TRI_OK : base_no_memory("the prices of units");
+}
+
+void prices_free(struct prices *p) {
+    free(p->price);
+    arena_free(&p->arena);
+    *p = (struct prices){0};
+}
+
+bool prices_file(const struct prices *p, struct text *path) {
+    const bool have = base_cache(path);
+    text_add(path, "/machine-%016llx", (unsigned long long)base_hash_text(p->machine));
+    return have && !path->failed;
+}
+
+/* ---- lookup ---- */
+
+static int compare(const void *a, const void *b) {
+    const struct price *x = a, *y = b;
+    const int units = strcmp(x->unit, y->unit);
+    return units ? units : x->busy - y->busy;
+}
+
+/* Where it is, or belongs. */
+static size_t place(const struct prices *p, const struct price *is, bool *there) {
+    size_t low = 0, high = p->n;
+    *there = false;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = compare(&p->price[middle], is);
+        if (!order) *there = true;
+        if (order < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+const struct price *prices_find(const struct prices *p, const char *unit, int busy) {
+    bool there;
+    const size_t at = place(p, &(struct price){.unit = unit, .busy = busy}, &there);
+    return there ? &p->price[at] : NULL;
+}
+
+tri_status prices_add(struct prices *p, const struct price *is) {
+    bool there;
+    const size_t at = place(p, is, &there);
+    if (!there) {
+        const char *unit = arena_copy(&p->arena, is->unit);
+        if (!unit || !ARRAY_GROW(p->price, p->n, p->capacity))
+            return base_no_memory("the prices of units");
+        memmove(p->price + at + 1, p->price + at, (p->n - at) * sizeof *p->price);
+        p->price[at].unit = unit;
+        p->n++;
+    }
+    p->price[at] = (struct price){p->price[at].unit, is->busy, is->seconds, is->calls};
+    return TRI_OK;
+}
+
+/* ---- the file ---- */
+
+static bool read_number(char **at, double least, double most, double *x) {
+    const char *begin = *at;
+    *x = base_number(begin, at);
+    return *at != begin && *x >= least && *x <= most;
+}
+
+/* "BUSY SECONDS CALLS UNIT" */
+static bool read_unit(char *at, struct price *is) {
+    double busy, calls;
+    if (!read_number(&at, 1, MOST_BUSY, &busy) || *at++ != ' ' ||
+        !read_number(&at, 0, MOST_SECONDS, &is->seconds) || *at++ != ' ' ||
+        !read_number(&at, 1, 1e15, &calls) || *at++ != ' ' || !*at)
+        return false;
+    is->busy = (int)busy;
+    is->calls = (int64_t)calls;
+    is->unit = at;
+    return is->busy == busy && (double)is->calls == calls;
+}
+
+struct taken {
+    struct prices *p;
+    bool named, full; /* full: there is no memory for another price */
+};
+
+static bool take_line(void *user, char *line) {
+    struct taken *t = user;
+    struct price is;
+    if (!t->named) {
+        t->named = !strncmp(line, "machine ", 8) && !strcmp(line + 8, t->p->machine);
+        return t->named;
+    }
+    if (strncmp(line, "unit ", 5) || !read_unit(line + 5, &is)) return false;
+    t->full |= prices_add(t->p, &is) != TRI_OK;
+    return true;
+}
+
+tri_status prices_read(struct prices *p, const char *path) {
+    struct taken t = {.p = p};
+    if (access(path, F_OK)) return TRI_OK;
+    tri_status status = base_read_lines(path, "units are measured anew", take_line, &t);
+    return !status && t.full ? base_no_memory(path) : status;
+}
+
+tri_status prices_write(const struct prices *p, const char *path) {
+    char day[32];
+    const time_t now = time(NULL);
+    struct tm date;
+    struct text t = {0};
+    strftime(day, sizeof day, "%F %T UTC", gmtime_r(&now, &date));
+    text_add(&t, "# trireme, %s: threads that computed at the same time, seconds of a call, calls, "
+             "unit\nmachine %s\n", day, p->machine);
+    for (size_t i = 0; i < p->n; i++)
+        text_add(&t, "unit %d %.6g %lld %s\n", p->price[i].busy, p->price[i].seconds,
+                 (long long)p->price[i].calls, p->price[i].unit);
+    /* Others may write the file at the same time. */
+    struct text own = {0};
+    text_add(&own, "%s.%ld", path, (long)getpid());
+    if (own.failed) t.failed = true;
+    tri_status status = text_write_file(&t, own.failed ? path : own.data, TRI_OK);
+    if (!status && rename(own.data, path)) {
+        status = base_fail(TRI_FAILED, "%s: %s", path, strerror(errno));
+        unlink(own.data);
+    }
+    text_free(&own);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What units take on this machine, as it was measured while networks ran on it (run/price.h), and
+ * the file that keeps it: a line for the machine, and a line "unit BUSY SECONDS CALLS UNIT" for each
+ * unit. A unit is named by a text: its operators, their attributes, what it reads and writes. */
+#ifndef PRICE_PRICES_H
+#define PRICE_PRICES_H
+
+#include "base/base.h"
+
+struct price {
+    const char *unit;
+    int busy;       /* threads that computed at the same time */
+    double seconds; /* of a call, summed over the threads that share it */
+    int64_t calls;  /* from which it was taken */
+};
+
+struct prices {
+    const char *machine; /* processor, cores, instructions, version: all that prices depend on */
+    struct price *price; /* by unit, then busy */
+    size_t n, capacity;
+    struct arena arena;
+};
+
+/* No prices yet, for this machine. */
+tri_status prices_make(struct prices *p);
+void prices_free(struct prices *p);
+/* The machine's file in the user's cache folder, whose folders are made; false: there is no such
+ * folder. */
+bool prices_file(const struct prices *p, struct text *path);
+/* Adds what a file has. One that is damaged or of another machine fails, and the line is named; one
+ * that is not there has nothing. */
+tri_status prices_read(struct prices *p, const char *path);
+/* Replaces the file as a whole. */
+tri_status prices_write(const struct prices *p, const char *path);
+/* Null: it is not known. */
+const struct price *prices_find(const struct prices *p, const char *unit, int busy);
+/* Replaces what is known of the unit. The text is copied. */
+tri_status prices_add(struct prices *p, const struct price *is);
+
+#endif

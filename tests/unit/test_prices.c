@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The file that keeps what units take; and what a step takes by such prices. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka.h needs these headers */
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+#include "price/prices.h"
+#include "price/step.h"
+#include "unit/scratch.h"
+
+/* ---- the file ---- */
+
+static void what_is_written_is_read(void **state) {
+    static const struct price price[] = {{"matmul f32[2,3] -> f32[2]", 2, 1.5e-6, 40},
+                                         {"add f32[2] -> f32[2]", 1, 0, 7},
+                                         {"matmul f32[2,3] -> f32[2]", 1, 1.25e-6, 20},
+                                         {"add f32[2] -> f32[2]", 1, 3e-7, 9}};
+    struct prices p, q;
+    (void)state;
+    assert_int_equal(prices_make(&p), TRI_OK);
+    for (size_t i = 0; i < COUNT(price); i++) assert_int_equal(prices_add(&p, &price[i]), TRI_OK);
+    assert_int_equal(p.n, 3); /* the last one has taken the place of another */
+    assert_int_equal(prices_write(&p, at("machine")), TRI_OK);
+    assert_int_equal(prices_make(&q), TRI_OK);
+    assert_int_equal(prices_read(&q, at("machine")), TRI_OK);
+    assert_int_equal(q.n, 3);
+    for (size_t i = 0; i < COUNT(price); i++) {
+        const struct price *is = prices_find(&q, price[i].unit, price[i].busy),
+                           *want = i == 1 ? &price[3] : &price[i];
+        assert_non_null(is);
+        assert_true(is->seconds == want->seconds && is->calls == want->calls);
+    }
+    assert_null(prices_find(&q, price[0].unit, 3));
+    assert_null(prices_find(&q, "matmul f32[2,3] -> f32[3]", 1));
+    prices_free(&p);
+    prices_free(&q);
+}
+
+static void write_file(const char *text, size_t n) {
+    FILE *f = fopen(at("machine"), "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static tri_status read_text(const char *format, const char *line, struct prices *p) {
+    char text[1024];
+    assert_int_equal(prices_make(p), TRI_OK);
+    const int n = snprintf(text, sizeof text, format, p->machine, line);
+    write_file(text, (size_t)n);
+    return prices_read(p, at("machine"));
+}
+
+static void damaged_lines_are_named(void **state) {
+    static const char *const lines[] = {
+        "unit", "unit 1", "unit 1 2e-6", "unit 1 2e-6 3", "unit 1 2e-6 3 ", "unit 0 2e-6 3 add",
+        "unit 1.5 2e-6 3 add", "unit 5000 2e-6 3 add", "unit 1 -2e-6 3 add", "unit 1 nan 3 add",
+        "unit 1 inf 3 add", "unit 1 2e-6 0 add", "unit 1 2e-6 3.5 add", "unit 1 2e-6 1e300 add",
+        "units 1 2e-6 3 add", " unit 1 2e-6 3 add", "link 1 2e-6 3 add", "unit 1,2e-6,3,add",
+    };
+    struct prices p;
+    (void)state;
+    assert_int_equal(read_text("# a comment\n\nmachine %s\n%s\n", "unit 1 2e-6 3 add", &p), TRI_OK);
+    assert_int_equal(p.n, 1);
+    prices_free(&p);
+    for (size_t i = 0; i < COUNT(lines); i++) {
+        if (!read_text("machine %s\nunit 1 2e-6 3 add\n%s\nunit 1 2e-6 3 mul\n", lines[i], &p))
+            fail_msg("\"%s\" is read", lines[i]);
+        assert_message("machine: line 3 is damaged; units are measured anew");
+        prices_free(&p);
+    }
+    assert_int_equal(read_text("machine %s\n%s", "unit 1 2e-6 3 ad", &p), TRI_FAILED); /* cut off */
+    assert_message("line 2 is damaged");
+    prices_free(&p);
+    assert_int_equal(read_text("machine not %s\n%s\n", "", &p), TRI_FAILED);
+    assert_message("line 1 is damaged");
+    prices_free(&p);
+    assert_int_equal(prices_make(&p), TRI_OK);
+    write_file("unit 1 2e-6 3 add\n", 18);
+    assert_int_equal(prices_read(&p, at("machine")), TRI_FAILED); /* of no machine */
+    assert_int_equal(prices_read(&p, at("nothing")), TRI_OK);
+    assert_int_equal(p.n, 0);
+    prices_free(&p);
+}
+
+static void a_machine_has_a_file(void **state) {
+    struct text one = {0}, other = {0}, none = {0};
+    struct prices p;
+    (void)state;
+    setenv("XDG_CACHE_HOME", at("cache"), 1);
+    unsetenv("TRIREME_ISA");
+    assert_int_equal(prices_make(&p), TRI_OK);
+    assert_true(prices_file(&p, &one));
+    assert_int_equal(prices_write(&p, one.data), TRI_OK); /* its folders are there */
+    assert_int_equal(remove(one.data), 0);
+    prices_free(&p);
+    setenv("TRIREME_ISA", "avx2", 1);
+    assert_int_equal(prices_make(&p), TRI_OK);
+    assert_true(prices_file(&p, &other));
+    assert_string_not_equal(one.data, other.data);
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    assert_false(prices_file(&p, &none));
+    prices_free(&p);
+    text_free(&one);
+    text_free(&other);
+    text_free(&none);
+    assert_int_equal(remove(at("cache/trireme")), 0);
+}
+
+/* ---- a step ---- */
+
+#define UNITS 3
+
+/* Lanes of three units, of which the first bucket is complete after two; lanes from `small` on have
+ * the second size. Seconds. */
+static const struct {
+    const char *name;
+    int threads, lanes, levels, small; /* levels: of sums that the step makes */
+    bool joint;
+    double lane[2][UNITS], sum[2];
+    int parts[UNITS];
+    double pre, step, want, units; /* pre, step: units that all threads share */
+} cases[] = {
+    {"one thread", 1, 4, 0, 4, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 1, 2, 27.9, 27.9},
+    {"fewer sums", 1, 4, 1, 4, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 1, 2, 27.6, 27.6},
+    {"no sums", 1, 2, 1, 2, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 0, 0, 12, 12},
+    {"one lane", 1, 1, 0, 1, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 0, 0, 6, 6},
+    {"two threads, even", 2, 4, 0, 4, false, {{1, 2, 3}}, {0, 0}, {1, 1, 1}, 2, 2, 14, 14},
+    {"three lanes on two", 2, 3, 0, 3, false, {{1, 2, 3}}, {0, 0}, {1, 1, 1}, 0, 0, 12, 9},
+    /* The second to publish makes the sum. Both end their first bucket at 3: thread 0 publishes
+     * first, thread 1 sums until 4, and ends at 7 + 2. */
+    {"who sums", 2, 2, 0, 2, false, {{1, 2, 3}}, {1, 2}, {1, 1, 1}, 0, 0, 9, 7.5},
+    {"unlike lanes", 2, 3, 0, 1, false, {{4, 4, 4}, {1, 1, 1}}, {0, 0}, {1, 1, 1}, 0, 0, 12, 9},
+    {"jointly", 2, 2, 0, 2, true, {{1, 2, 3}}, {1, 2}, {1, 2, 8}, 0, 0, 10, 7.5},
+    {"jointly, no sums", 2, 2, 1, 2, true, {{1, 2, 3}}, {1, 2}, {1, 2, 8}, 0, 0, 7, 6},
+};
+
+static void steps(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct lane_tree tree;
+        uint8_t small[8] = {0};
+        double seconds[2][UNITS], pre = cases[i].pre, step = cases[i].step;
+        int parts[UNITS], many = 64;
+        size_t published[2] = {2, UNITS};
+        double sum[2];
+        struct step_price is;
+        assert_int_equal(lane_tree_make(cases[i].lanes, cases[i].levels, &tree), TRI_OK);
+        memcpy(seconds, cases[i].lane, sizeof seconds);
+        memcpy(parts, cases[i].parts, sizeof parts);
+        memcpy(sum, cases[i].sum, sizeof sum);
+        for (int k = cases[i].small; k < cases[i].lanes; k++) small[k] = 1;
+        const struct step_shape s = {
+            .threads = cases[i].threads, .joint = cases[i].joint,
+            .pre = {1, &pre, &many}, .step = {1, &step, &many},
+            .lanes = {{.tree = NULL}, {
+                .size = {{UNITS, seconds[0], parts}, {UNITS, seconds[1], parts}},
+                .tree = &tree, .small = small, .buckets = 2,
+                .published = {published, published}, .sum = sum}}};
+        assert_int_equal(step_price(&s, &is), TRI_OK);
+        if (!(is.seconds > cases[i].want - 1e-9 && is.seconds < cases[i].want + 1e-9))
+            fail_msg("%s: %g s, not %g", cases[i].name, is.seconds, cases[i].want);
+        if (!(is.units > cases[i].units - 1e-9 && is.units < cases[i].units + 1e-9))
+            fail_msg("%s: %g s without waiting, not %g", cases[i].name, is.units, cases[i].units);
+        lane_tree_free(&tree);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(what_is_written_is_read, empty_directory),
+        cmocka_unit_test_teardown(damaged_lines_are_named, empty_directory),
+        cmocka_unit_test_teardown(a_machine_has_a_file, empty_directory),
+        cmocka_unit_test(steps),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
