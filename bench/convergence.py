@@ -192,10 +192,8 @@ def wire(a):
     line("net", "format", "loss of the evaluation, by seed", "mean difference to f32",
          "largest difference of two seeds in f32")
     line("---", "---", "---", "---", "---")
-    for name, words in nets:
-        if name not in a.nets.split(","):
-            continue
-        losses = {}
+    for name in a.nets.split(","):
+        words, losses = dict(nets)[name], {}
         for form in ("f32", *a.wire.split(",")):
             losses[form] = []
             for seed in range(a.seeds):

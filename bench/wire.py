@@ -357,7 +357,7 @@ def loss(a):
                 row.append(f"{reached} ({1e3 * step:.1f})")
                 if form == "f32":
                     says, plain = predicted(on, words), step
-                else:
+                elif form in says:
                     cells += 1
                     right += says[form] == (step < plain)
                 shutil.rmtree("run")

@@ -351,8 +351,9 @@ tri_status base_read_lines(const char *path, const char *remedy,
     for (int number = 1; !status && line < text + bytes; line = end ? end + 1 : line, number++) {
         end = memchr(line, '\n', (size_t)(text + bytes - line));
         if (end) *end = 0;
-        if (end && (!*line || *line == '#')) continue;
-        if (!end || strlen(line) < (size_t)(end - line) || !take(user, line))
+        const bool whole = end && strlen(line) == (size_t)(end - line);
+        if (whole && (!*line || *line == '#')) continue;
+        if (!whole || !take(user, line))
             status = base_fail(TRI_FAILED, "%s: line %d is damaged; %s", path, number, remedy);
     }
     free(text);

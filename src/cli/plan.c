@@ -161,10 +161,17 @@ static tri_status machine(char **word, void *arguments, struct text *out) {
 
 /* ---- the command ---- */
 
+static tri_status price(char **word, void *arguments, struct text *out) {
+    (void)arguments;
+    (void)out;
+    return base_fail(TRI_USAGE, "the options of plan price follow it: trireme plan price %s "
+                     "[options]", word[0]);
+}
+
 static const struct cli_action actions[] = {
     {"show", "FILE", "print a plan, and what it comes to, and check its strategies", 1, show},
     {"diff", "A B", "list the lines that differ; then `same bits` or `bits differ`", 2, diff},
-    {"price", "MODEL", "what a step takes, by the prices of its units", 1, NULL},
+    {"price", "MODEL", "what a step takes, by the prices of its units", 1, price},
     {"machine", "", "which prices of this machine are known, and where they are kept", 0, machine},
     {0},
 };
@@ -196,8 +203,8 @@ static int run(const struct command *c, int argc, char **argv) {
 static void describe(struct text *out) {
     options_paragraph("With a program, show needs no FILE: it prints the plan of the program's "
                       "run. A FILE must be a plan of the program's network.", out);
-    options_paragraph("`plan price MODEL` takes the options of `memory`, as --batch, --lanes and "
-                      "--threads, and --measure WHEN: whether it runs steps on random samples to "
+    options_paragraph("`plan price MODEL [options]` takes --batch, --lanes, --threads and others "
+                      "of `memory`, and --measure WHEN: whether it runs steps on random samples to "
                       "measure the units; if the price of one is `unknown` (the default), `always` "
                       "or `never`.", out);
 }

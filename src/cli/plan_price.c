@@ -24,8 +24,8 @@ static const char *measure_word(void *at, const char *value) {
 }
 
 static const struct option_row rows[] = {
-    {"--measure", "WHEN", "run steps on random samples to measure the units: always, unknown (if the "
-     "price of one is not known, the default), never", OWN(measure_word, measure)},
+    {"--measure", "WHEN", "run steps on random samples to measure the units: always, unknown (if "
+     "the price of one is not known, the default), never", OWN(measure_word, measure)},
     {0},
 };
 
@@ -33,17 +33,13 @@ static bool is(const struct own *own, const char *word) {
     return own->measure && !strcmp(own->measure, word);
 }
 
-/* Compiling changes a network, so each run has one of its own. */
-static tri_run *open_run(struct cli_arguments *a) {
-    tri_graph *g = cli_graph(a);
-    return g ? tri_open(g, &a->options) : NULL;
-}
-
-static tri_status check(const struct cli_arguments *a) {
-    const tri_options *o = &a->options;
-    if (o->stages)
-        return base_fail(TRI_USAGE, "plan price knows no stages yet: `trireme explain MODEL --stages "
-                         "P --measure` says how long their legs take");
+static tri_status check(const tri_options *o) {
+    const char *const surplus[] = {o->data ? "--data" : NULL, o->eval_data ? "--eval-data" : NULL,
+                                   o->ckpt ? "--ckpt" : NULL};
+    for (size_t i = 0; i < COUNT(surplus); i++)
+        if (surplus[i])
+            return base_fail(TRI_USAGE, "plan price runs on random samples, and saves nothing: "
+                             "leave out %s", surplus[i]);
     return TRI_OK;
 }
 
@@ -59,7 +55,7 @@ static tri_status read_known(struct prices *p, struct text *path) {
 }
 
 static void keep(const struct prices *p, const struct text *path) {
-    if (!path->size || path->failed)
+    if (!path->size)
         fprintf(stderr, "trireme: the prices are not kept: there is no $HOME, and no "
                 "$XDG_CACHE_HOME\n");
     else if (prices_write(p, path->data))
@@ -100,14 +96,19 @@ static tri_status price(const struct own *own, struct cli_arguments *a, struct p
                         const struct text *path, struct text *out) {
     struct run_price is_priced;
     double measured = 0;
-    tri_run *run = open_run(a);
+    tri_graph *g = cli_graph(a);
+    tri_run *run = g ? tri_open(g, &a->options) : NULL;
     if (!run) return base_last();
-    tri_status status = price_run(run, p, &is_priced);
-    const bool unknown = is_priced.known < is_priced.units;
-    if (!status && !is(own, "never") && (unknown || is(own, "always"))) {
+    tri_status status = price_check(run);
+    if (!status) status = price_run(run, p, &is_priced);
+    if (!status && !is(own, "never") &&
+        (is_priced.known < is_priced.units || is(own, "always"))) {
         status = price_measure(run, MEASURE_SECONDS, p, &measured);
         if (!status) keep(p, path);
         if (!status) status = price_run(run, p, &is_priced);
+        if (!status && is_priced.known < is_priced.units)
+            status = base_fail(TRI_FAILED, "%d of %d units did not run in the steps that were "
+                               "measured", is_priced.units - is_priced.known, is_priced.units);
     }
     if (!status) describe(a->model, run, &is_priced, measured, out);
     run_free(run);
@@ -120,9 +121,11 @@ static int run(const struct command *c, int argc, char **argv) {
     struct prices p = {0};
     struct text path = {0}, out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
+    tri_status status = check(&a.options);
+    run_leave_nothing(&a.options);
     a.options.data = "synthetic";
     a.options.quiet = true;
-    tri_status status = check(&a);
+    a.options.steps = INT64_MAX / 2;
     if (!status) status = read_known(&p, &path);
     if (!status) status = price(&own, &a, &p, &path, &out);
     prices_free(&p);
@@ -138,7 +141,6 @@ static const struct command command = {
     .takes_model = true,
     .use = USE_MEMORY,
     .rows = rows,
-    .more = cli_describe_model,
     .run = run,
 };
 

@@ -5,6 +5,7 @@
 
 #define LEAST_CHUNK (256 << 10) /* bytes: smaller ones are no faster, and cost more */
 #define MOST_MULTIPLE 8
+#define MOST_CHUNKS 127 /* a span has their number (crew/spans.h) */
 
 static tri_status count(const struct lane_tree *tree, const struct transfer_share *share,
                         enum path path, struct path_price *price) {
@@ -63,6 +64,7 @@ enum path path_taken(const struct path_price price[PATHS], int asked, const stru
 }
 
 int path_multiple(double bytes, int hosts) {
+    const int most = MOST_CHUNKS / hosts < MOST_MULTIPLE ? MOST_CHUNKS / hosts : MOST_MULTIPLE;
     const double n = bytes / hosts / LEAST_CHUNK;
-    return n < 1 ? 1 : n > MOST_MULTIPLE ? MOST_MULTIPLE : (int)n;
+    return n < 1 || most < 1 ? 1 : n > most ? most : (int)n;
 }

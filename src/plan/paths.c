@@ -134,7 +134,8 @@ static int compare(const void *a, const void *b) {
     if (x->is.from != y->is.from) return x->is.from - y->is.from;
     if (x->left != y->left) return y->left - x->left;
     if (x->is.chunk != y->is.chunk) return x->is.chunk - y->is.chunk;
-    return x->is.node - y->is.node;
+    if (x->is.node != y->is.node) return x->is.node - y->is.node;
+    return x->is.to - y->is.to;
 }
 
 tri_status route_make(const struct lane_tree *tree, const struct transfers *t, const int *maker,

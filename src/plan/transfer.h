@@ -5,7 +5,7 @@
  * *path* the sums above them are made is chosen for each bucket:
  *
  *  exchange   every operand goes to every other host, and all compute the sums above alike
- *  ring       a bucket is cut into as many chunks as there are hosts. What is known of chunk c goes
+ *  ring       a bucket is cut into a chunk for each host, or several. What is known of chunk c goes
  *             around from host c + 1 to host c; each host adds what are siblings and sends the rest
  *             on, side by side. Then the root of the chunk goes around
  *  butterfly  of a power of two hosts: in each round pairs halve what they still have, and each

@@ -133,8 +133,9 @@ static bool take_line(void *user, char *line) {
 
 tri_status prices_read(struct prices *p, const char *path) {
     struct taken t = {.p = p};
-    if (access(path, F_OK)) return TRI_OK;
-    tri_status status = base_read_lines(path, "units are measured anew", take_line, &t);
+    if (access(path, F_OK) && errno == ENOENT) return TRI_OK;
+    tri_status status =
+        base_read_lines(path, "`plan price` measures its units anew", take_line, &t);
     return !status && t.full ? base_no_memory(path) : status;
 }
 

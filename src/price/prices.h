@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What units take on this machine, as it was measured while networks ran on it (run/price.h), and
- * the file that keeps it: a line for the machine, and a line "unit BUSY SECONDS CALLS UNIT" for each
- * unit. A unit is named by a text: its operators, their attributes, what it reads and writes. */
+ * the file that keeps it: a line for the machine, and lines "unit BUSY SECONDS CALLS UNIT". A unit
+ * is named by a text: its operators, their attributes, what it reads and writes. */
 #ifndef PRICE_PRICES_H
 #define PRICE_PRICES_H
 

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All threads run the program together. */
+/* All threads run the program together; of each unit one has the most parts. */
 static double together(const struct step_units *u, int threads, double *all) {
     double seconds = 0;
     for (size_t i = 0; i < u->n; i++) {
-        const int shared_by = u->parts[i] < threads ? u->parts[i] : threads;
-        seconds += u->seconds[i] / (shared_by > 1 ? shared_by : 1);
+        const int parts = u->parts[i], most = (parts + threads - 1) / threads;
+        seconds += u->seconds[i] * most / parts;
         *all += u->seconds[i];
     }
     return seconds;
@@ -54,7 +54,7 @@ static bool claim(struct lanes *l, struct thread *t) {
 }
 
 /* What the thread has made is there now. It goes on with the sum of this and its sibling if it is
- * the second of the two, or else with its lane, or with another. */
+ * the second of the two, and the step does not make it; or else with its lane, or with another. */
 static bool publish(struct lanes *l, struct thread *t) {
     const struct lane_tree *tree = l->of->tree;
     const int bucket = l->order[size_of(l, t->lane)][t->bucket];
@@ -72,8 +72,8 @@ static bool publish(struct lanes *l, struct thread *t) {
     return true;
 }
 
-/* Each on its own lanes. Returns when the last one is done. */
-static double run_apart(struct lanes *l, struct thread *thread, int threads) {
+/* Returns when the last thread is done. */
+static double run(struct lanes *l, struct thread *thread, int threads) {
     double end = 0;
     int left = 0;
     for (int i = 0; i < threads; i++) {
@@ -89,24 +89,6 @@ static double run_apart(struct lanes *l, struct thread *thread, int threads) {
         memmove(thread + first, thread + first + 1, (size_t)(--left - first) * sizeof *thread);
     }
     return end;
-}
-
-/* Sums above the tops are units of the step. */
-static bool is_summed(const struct lane_tree *tree, int node) {
-    while (node >= 0 && tree->node[node].top < 0) node = tree->node[node].parent;
-    return node >= 0;
-}
-
-/* One lane after the other, and the sums at their ends. */
-static double run_joint(struct lanes *l, int threads) {
-    const struct lane_tree *tree = l->of->tree;
-    double seconds = 0, sums = 0;
-    for (int lane = 0; lane < tree->lanes; lane++)
-        seconds += together(&l->of->size[size_of(l, lane)], threads, &l->all);
-    for (int node = tree->lanes; node < tree->n_nodes; node++)
-        for (int b = 0; b < l->of->buckets && is_summed(tree, node); b++) sums += l->of->sum[b];
-    l->all += sums;
-    return seconds + sums;
 }
 
 /* When each bucket of a lane is complete, and their order. */
@@ -136,7 +118,7 @@ static tri_status price_lanes(const struct step_shape *s, const struct step_lane
         for (int size = 0; size < 2; size++)
             if (of->size[size].n)
                 find_times(of, size, at + (size_t)size * buckets, order + (size_t)size * buckets);
-        out->lanes += s->joint ? run_joint(&l, s->threads) : run_apart(&l, thread, s->threads);
+        out->lanes += run(&l, thread, s->threads);
         out->units += l.all / s->threads;
     }
     free(at);

@@ -10,7 +10,8 @@
 struct step_units {
     size_t n;
     double *seconds; /* of a call, summed over the threads that share it */
-    int *parts;      /* into how many it is cut: no more threads than that share it */
+    int *parts;      /* into how many it is cut, which threads that share it divide; not of lanes,
+                      * each of which has a thread of its own */
 };
 
 /* A phase that computes lanes: count, or lane. */
@@ -25,7 +26,6 @@ struct step_lanes {
 
 struct step_shape {
     int threads;
-    bool joint; /* all threads compute each lane together */
     struct step_lanes lanes[2]; /* count, lane */
     struct step_units pre, step;
 };

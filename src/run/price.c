@@ -13,9 +13,12 @@
 
 /* ---- units ---- */
 
-/* What their time depends on: not their names. */
-static const char *unit_text(struct arena *a, const struct unit *u) {
+/* What their time depends on: not their names. Others than the usual kernels are named. */
+static const char *unit_text(struct arena *a, const tri_run *run, const struct unit *u) {
     struct text t = {0};
+    char device[256];
+    run_device_text(run, device, sizeof device);
+    if (run->dev != dev_at(0) || math_is_native(&run->options)) text_add(&t, "%s: ", device);
     for (int k = 0; k < u->n; k++) {
         text_add(&t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
         graph_print_attrs(u->node[k], &t);
@@ -32,8 +35,12 @@ static const char *unit_text(struct arena *a, const struct unit *u) {
     return text;
 }
 
-/* Threads that compute beside a unit's own: those of other lanes, or of the same unit. */
-static int busy_of(const tri_run *run) { return run_threads(run); }
+/* The threads that compute while the program does. */
+static int busy_of(const tri_run *run, const struct program *p) {
+    const struct compilation *c = &run->machine->compilation;
+    const int64_t lanes = p->g == c->pre || p->g == c->step ? INT64_MAX : run_lanes(run);
+    return lanes < run_threads(run) ? (int)lanes : run_threads(run);
+}
 
 /* ---- measured ---- */
 
@@ -52,10 +59,14 @@ static tri_status add_prices(const tri_run *run, double *time, size_t steps, str
     for (int i = 0; !status && items_find(run, i, &at); i++) {
         const int64_t calls = profile_calls(run, i);
         if (!calls) continue;
-        const char *text = unit_text(&sum.arena, at.p->item[at.i].unit);
-        if (!text) return base_no_memory("the prices of units");
-        const struct price *before = prices_find(&sum, text, busy_of(run));
-        struct price now = before ? *before : (struct price){.unit = text, .busy = busy_of(run)};
+        const char *text = unit_text(&sum.arena, run, at.p->item[at.i].unit);
+        if (!text) {
+            status = base_no_memory("the prices of units");
+            break;
+        }
+        const int busy = busy_of(run, at.p);
+        const struct price *before = prices_find(&sum, text, busy);
+        struct price now = before ? *before : (struct price){.unit = text, .busy = busy};
         now.seconds += (double)steps * median(time + (size_t)i * MOST_STEPS, steps);
         now.calls += calls;
         status = prices_add(&sum, &now);
@@ -69,10 +80,26 @@ static tri_status add_prices(const tri_run *run, double *time, size_t steps, str
     return status;
 }
 
+static tri_status one_step(tri_run *run) {
+    if (tri_step(run)) return TRI_OK;
+    return tri_run_status(run) ? base_last()
+                               : base_fail(TRI_FAILED, "the run ended before its units were "
+                                           "measured");
+}
+
+tri_status price_check(const tri_run *run) {
+    if (run->n_executables > 1)
+        return base_fail(TRI_USAGE, "steps of several shapes have no price yet");
+    if (run->machine->compilation.stages)
+        return base_fail(TRI_USAGE, "plan price knows no stages yet: `trireme explain MODEL "
+                         "--stages P --measure` says how long their legs take");
+    return TRI_OK;
+}
+
 tri_status price_measure(tri_run *run, double least, struct prices *p, double *seconds) {
-    for (int i = 0; i < WARM_STEPS; i++)
-        if (!tri_step(run)) return base_last();
-    tri_status status = profile_begin(run);
+    tri_status status = TRI_OK;
+    for (int i = 0; i < WARM_STEPS && !status; i++) status = one_step(run);
+    if (!status) status = profile_begin(run);
     if (status) return status;
     const int items = items_number(run);
     double step[MOST_STEPS], total = 0;
@@ -82,7 +109,7 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
     if (!time || !before) status = base_no_memory("the times of units");
     for (; !status && n < MOST_STEPS && (n < LEAST_STEPS || total < least); n++) {
         const double begin = base_seconds();
-        if (!tri_step(run)) status = base_last();
+        status = one_step(run);
         total += step[n] = base_seconds() - begin;
         profile_add(run);
         for (int i = 0; i < items; i++) {
@@ -90,6 +117,9 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
             before[i] = profile_seconds(run, i);
         }
     }
+    if (!status && profile_lost(run))
+        status = base_fail(TRI_FAILED, "a step has too many calls of units to record them all: "
+                           "fewer --lanes have fewer");
     if (!status) status = add_prices(run, time, n, p);
     *seconds = median(step, n);
     free(time);
@@ -109,9 +139,9 @@ struct pricing {
     bool failed;
 };
 
-static double price_of(struct pricing *w, const struct unit *u) {
-    const char *text = unit_text(&w->arena, u);
-    const int busy = busy_of(w->run);
+static double price_of(struct pricing *w, const struct program *p, const struct unit *u) {
+    const char *text = unit_text(&w->arena, w->run, u);
+    const int busy = busy_of(w->run, p);
     const struct price *is = text ? prices_find(w->p, text, busy) : NULL;
     w->failed |= !text;
     if (text && !prices_find(&w->seen, text, busy)) {
@@ -135,7 +165,7 @@ static struct step_units units_of_program(struct pricing *w, const struct progra
     for (; u.n < p->n_items && !w->failed; u.n++) {
         const struct program_item *i = &p->item[u.n];
         const int64_t parts = i->parts[0] > i->parts[1] ? i->parts[0] : i->parts[1];
-        u.seconds[u.n] = price_of(w, i->unit);
+        u.seconds[u.n] = price_of(w, p, i->unit);
         u.parts[u.n] = parts < 1 ? 1 : parts > PLAN_MOST_THREADS ? PLAN_MOST_THREADS : (int)parts;
     }
     return u;
@@ -162,14 +192,14 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     bool sums = false; /* else the step makes all of them */
     for (int i = 0; i < t->shape.n_tops; i++) sums |= t->shape.top[i] >= t->shape.lanes;
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
-        to->sum[t->bucket_of[i]] += price_of(w, t->merge->item[i].unit);
+        to->sum[t->bucket_of[i]] += price_of(w, t->merge, t->merge->item[i].unit);
 }
 
 tri_status price_run(const tri_run *run, const struct prices *p, struct run_price *out) {
     const struct machine *m = run->executable;
     const struct compilation *c = &m->compilation;
     struct pricing w = {.p = p, .run = run};
-    struct step_shape shape = {.threads = run_threads(run), .joint = machine_is_joint(m)};
+    struct step_shape shape = {.threads = run_threads(run)};
     tri_status status = TRI_OK;
     *out = (struct run_price){0};
     shape.pre = units_of_program(&w, &m->pre);

@@ -181,6 +181,8 @@ double profile_seconds(const tri_run *run, int item) {
 
 int64_t profile_calls(const tri_run *run, int item) { return run->times->item[item].calls; }
 
+int64_t profile_lost(const tri_run *run) { return run->times->lost; }
+
 void profile_end(tri_run *run) {
     struct profile_times *t = run->times;
     if (!t) return;

@@ -45,6 +45,7 @@ void profile_add(tri_run *run);
 /* Of an item (run/items.h): the seconds of all threads, and how many calls. */
 double profile_seconds(const tri_run *run, int item);
 int64_t profile_calls(const tri_run *run, int item);
+int64_t profile_lost(const tri_run *run); /* calls that no thread could record */
 void profile_end(tri_run *run);
 /* What has been measured since then, in steps at this pace, as a table: of all operators, or of the
  * units that took longest. */

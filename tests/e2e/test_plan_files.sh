@@ -293,7 +293,7 @@ price
 check 'price: and known' sh -c 'grep -q "^a step: .*, by the prices" out && ! grep -q just out'
 check 'price: a step takes about as long' sh -c "
     '$program' plan price $net --batch 8 --lanes 2 --threads 1 --measure always |
-        sed -n 's/.*the prediction is \([0-9]*\).*/\1/p' | { read off && test \$off -lt 30; }"
+        sed -n 's/.*the prediction is \([0-9]*\).*/\1/p' | { read off && test \$off -lt 50; }"
 run plan price $net --batch 8 --lanes 2 --threads 2 --measure never
 check 'price: not beside another thread' says 'not known' out
 run plan machine
@@ -301,9 +301,9 @@ check 'machine: how many are known' says '^[1-9][0-9]* units measured, in .*cach
 kept=$(ls cache/trireme/machine-*)
 sed -i '3s/$/ and more/; 4s/^unit/unite/' "$kept"
 run plan machine
-check 'machine: a damaged line' says 'line 4 is damaged; units are measured anew' err
+check 'machine: a damaged line' says 'line 4 is damaged; .plan price. measures its' err
 price
-check 'price: a damaged line is said' says 'line 4 is damaged; units are measured anew' err
+check 'price: a damaged line is said' says 'line 4 is damaged; .plan price. measures its' err
 check 'price: and measured anew' sh -c 'grep -q just out'
 price
 check 'price: then known' sh -c '! test -s err && ! grep -q just out'
@@ -313,6 +313,16 @@ check 'price: nothing is kept' says 'are not kept: there is no' err
 check 'price: but measured' says '^measured just now' out
 price --stages 2
 check 'price: no stages yet' says 'plan price knows no stages yet' err
+price --data text:x
+check 'price: no data' says 'plan price runs on random samples, and saves nothing' err
+price --ckpt there
+check 'price: saves nothing' sh -c 'test ! -e there && grep -q "leave out --ckpt" err'
+run plan price mlp --batch 9000 --threads 1
+check 'price: more samples than an epoch has' says '^measured just now' out
+run plan price mlp --device ref --batch 4 --measure never
+check 'price: of another device' says 'not known' out
+run plan --model mlp price mlp
+check 'price: options after it' says 'the options of plan price follow it' err
 price --measure often
 check 'price: --measure' says 'always, unknown or never' err
 

@@ -132,6 +132,19 @@ static void hosts_that_have_gone(void **state) {
     lane_tree_free(&tree);
 }
 
+/* Bytes, hosts, and into how many a chunk is cut: no bucket has more than 127 chunks. */
+static void large_buckets_are_cut(void **state) {
+    static const struct {
+        double bytes;
+        int hosts, want;
+    } cases[] = {{1 << 20, 4, 1}, {2 << 20, 4, 2}, {4 << 20, 4, 4}, {4 << 20, 2, 8},
+                 {64 << 20, 4, 8}, {64 << 20, 15, 8}, {64 << 20, 16, 7}, {64 << 20, 40, 3},
+                 {64 << 20, 64, 1}, {1e12, 64, 1}, {0, 1, 1}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(path_multiple(cases[i].bytes, cases[i].hosts), cases[i].want);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(four_hosts),
@@ -141,6 +154,7 @@ int main(void) {
         cmocka_unit_test(ties_go_to_the_exchange),
         cmocka_unit_test(tops_leave_the_exchange),
         cmocka_unit_test(hosts_that_have_gone),
+        cmocka_unit_test(large_buckets_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,8 +325,8 @@ static void small_schedules(void **state) {
                "3 > 2  bucket 0  node 6  chunk 1\n"
                "3 > 2  bucket 0  node 6  chunk 3\n");
     check_text(PATH_ROOT, 3, 6,
-               "0 > 2  bucket 0  node 10\n"
                "0 > 1  bucket 0  node 10\n"
+               "0 > 2  bucket 0  node 10\n"
                "1 > 0  bucket 0  node 7\n"
                "2 > 0  bucket 0  node 9\n");
 }

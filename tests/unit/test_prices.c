@@ -70,7 +70,7 @@ static void damaged_lines_are_named(void **state) {
     for (size_t i = 0; i < COUNT(lines); i++) {
         if (!read_text("machine %s\nunit 1 2e-6 3 add\n%s\nunit 1 2e-6 3 mul\n", lines[i], &p))
             fail_msg("\"%s\" is read", lines[i]);
-        assert_message("machine: line 3 is damaged; units are measured anew");
+        assert_message("machine: line 3 is damaged; `plan price` measures its units anew");
         prices_free(&p);
     }
     assert_int_equal(read_text("machine %s\n%s", "unit 1 2e-6 3 ad", &p), TRI_FAILED); /* cut off */
@@ -121,23 +121,22 @@ static void a_machine_has_a_file(void **state) {
 static const struct {
     const char *name;
     int threads, lanes, levels, small; /* levels: of sums that the step makes */
-    bool joint;
     double lane[2][UNITS], sum[2];
-    int parts[UNITS];
-    double pre, step, want, units; /* pre, step: units that all threads share */
+    int parts; /* of the units that all threads share: */
+    double pre, step, want, units;
 } cases[] = {
-    {"one thread", 1, 4, 0, 4, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 1, 2, 27.9, 27.9},
-    {"fewer sums", 1, 4, 1, 4, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 1, 2, 27.6, 27.6},
-    {"no sums", 1, 2, 1, 2, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 0, 0, 12, 12},
-    {"one lane", 1, 1, 0, 1, false, {{1, 2, 3}}, {.1, .2}, {1, 1, 1}, 0, 0, 6, 6},
-    {"two threads, even", 2, 4, 0, 4, false, {{1, 2, 3}}, {0, 0}, {1, 1, 1}, 2, 2, 14, 14},
-    {"three lanes on two", 2, 3, 0, 3, false, {{1, 2, 3}}, {0, 0}, {1, 1, 1}, 0, 0, 12, 9},
+    {"one thread", 1, 4, 0, 4, {{1, 2, 3}}, {.1, .2}, 8, 1, 2, 27.9, 27.9},
+    {"fewer sums", 1, 4, 1, 4, {{1, 2, 3}}, {.1, .2}, 8, 1, 2, 27.6, 27.6},
+    {"no sums", 1, 2, 1, 2, {{1, 2, 3}}, {.1, .2}, 8, 0, 0, 12, 12},
+    {"one lane", 1, 1, 0, 1, {{1, 2, 3}}, {.1, .2}, 8, 0, 0, 6, 6},
+    {"two threads, even", 2, 4, 0, 4, {{1, 2, 3}}, {0, 0}, 8, 2, 2, 14, 14},
+    {"three lanes on two", 2, 3, 0, 3, {{1, 2, 3}}, {0, 0}, 8, 0, 0, 12, 9},
     /* The second to publish makes the sum. Both end their first bucket at 3: thread 0 publishes
      * first, thread 1 sums until 4, and ends at 7 + 2. */
-    {"who sums", 2, 2, 0, 2, false, {{1, 2, 3}}, {1, 2}, {1, 1, 1}, 0, 0, 9, 7.5},
-    {"unlike lanes", 2, 3, 0, 1, false, {{4, 4, 4}, {1, 1, 1}}, {0, 0}, {1, 1, 1}, 0, 0, 12, 9},
-    {"jointly", 2, 2, 0, 2, true, {{1, 2, 3}}, {1, 2}, {1, 2, 8}, 0, 0, 10, 7.5},
-    {"jointly, no sums", 2, 2, 1, 2, true, {{1, 2, 3}}, {1, 2}, {1, 2, 8}, 0, 0, 7, 6},
+    {"who sums", 2, 2, 0, 2, {{1, 2, 3}}, {1, 2}, 8, 0, 0, 9, 7.5},
+    {"three parts for two", 2, 1, 0, 1, {{1, 2, 3}}, {0, 0}, 3, 3, 6, 12, 7.5},
+    {"one part for two", 2, 1, 0, 1, {{1, 2, 3}}, {0, 0}, 1, 3, 6, 15, 7.5},
+    {"unlike lanes", 2, 3, 0, 1, {{4, 4, 4}, {1, 1, 1}}, {0, 0}, 8, 0, 0, 12, 9},
 };
 
 static void steps(void **state) {
@@ -146,20 +145,19 @@ static void steps(void **state) {
         struct lane_tree tree;
         uint8_t small[8] = {0};
         double seconds[2][UNITS], pre = cases[i].pre, step = cases[i].step;
-        int parts[UNITS], many = 64;
         size_t published[2] = {2, UNITS};
         double sum[2];
         struct step_price is;
         assert_int_equal(lane_tree_make(cases[i].lanes, cases[i].levels, &tree), TRI_OK);
         memcpy(seconds, cases[i].lane, sizeof seconds);
-        memcpy(parts, cases[i].parts, sizeof parts);
+        int parts = cases[i].parts;
         memcpy(sum, cases[i].sum, sizeof sum);
         for (int k = cases[i].small; k < cases[i].lanes; k++) small[k] = 1;
         const struct step_shape s = {
-            .threads = cases[i].threads, .joint = cases[i].joint,
-            .pre = {1, &pre, &many}, .step = {1, &step, &many},
+            .threads = cases[i].threads,
+            .pre = {1, &pre, &parts}, .step = {1, &step, &parts},
             .lanes = {{.tree = NULL}, {
-                .size = {{UNITS, seconds[0], parts}, {UNITS, seconds[1], parts}},
+                .size = {{UNITS, seconds[0], NULL}, {UNITS, seconds[1], NULL}},
                 .tree = &tree, .small = small, .buckets = 2,
                 .published = {published, published}, .sum = sum}}};
         assert_int_equal(step_price(&s, &is), TRI_OK);

@@ -42,7 +42,8 @@ function lead(shown, curves, state) {
     const before = points.slice(-2 * tenth, -tenth).map((point) => point[3]);
     const change = tenth ? mean(late) - mean(before) : 0;
     // What batches differ by is no change: three standard errors of the difference.
-    const spread = (part) => mean(part.map((x) => (x - mean(part)) ** 2)) / (part.length - 1 || 1);
+    const spread = (part, middle = mean(part)) =>
+        mean(part.map((x) => (x - middle) ** 2)) / (part.length - 1 || 1);
     const noise = tenth ? 3 * Math.sqrt(spread(late) + spread(before)) : 0;
     const figure = (value) => number(value, `metrics.jsonl:${state.key}`, short);
     const name = state.key[0].toUpperCase() + state.key.slice(1);
