@@ -392,11 +392,11 @@ static bool may_have_root(struct host *h, int bucket) {
 static void die(const struct link_row *row, int x, bool half_done) {
     struct host *h = &host[x];
     const struct transfer *some = &plan.all[half_done ? draw(plan.n) : 0];
-    struct board *d = &h->board[some->bucket];
-    const bool whole_operands = plan.path[some->bucket] == PATH_EXCHANGE;
-    const int node = whole_operands ? some->node : tree.n_nodes - 1;
-    half_done = half_done && some->to == x && !board_is_done(d, h->step, node);
-    if (!whole_operands) half_done = half_done && may_have_root(h, some->bucket);
+    struct board *d = &h->board[some->bucket], *from = &host[some->from].board[some->bucket];
+    const bool exchanged = plan.path[some->bucket] == PATH_EXCHANGE;
+    const int node = exchanged ? some->node : tree.n_nodes - 1;
+    half_done = half_done && some->to == x && !board_is_done(d, h->step, node) &&
+                (exchanged ? board_is_done(from, h->step, node) : may_have_root(h, some->bucket));
     if (half_done) {
         const int at = board_take(d, h->step, FERRY, node);
         whole(node, h->step, some->bucket, slot(h, some->bucket, at));

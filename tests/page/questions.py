@@ -24,7 +24,7 @@ from served import (PROGRAM, Server, events, lines, need, run_cases, start_two, 
 
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/page.md"
 TEXT = "The quick brown fox jumps over the lazy dog. "
-LEARNS = "gpt2-tiny:seq=16,vocab=256 --data text:text.txt --batch 16 --optimizer adamw --steps 40"
+LEARNS = "gpt2-tiny:seq=16,vocab=256 --data text:text.txt --batch 16 --optimizer adamw --steps 80"
 TRIES = 2  # of a run in which one worker is slow, if other processes slow both
 
 
@@ -64,7 +64,7 @@ class Pages:
     def __init__(self):
         with open("text.txt", "w") as f:
             f.write(200 * TEXT)
-        train(*LEARNS.split(), "--lr", "0.01", out="runs/learns")
+        train(*LEARNS.split(), "--lr", "0.003", out="runs/learns")
         train(*LEARNS.split(), "--lr", "1e-9", out="runs/stands")
         train(*"lenet5 -n 2 --lanes 8 --steps 40 --save-every 1 --ckpt ck".split(),
               out="runs/saves")
