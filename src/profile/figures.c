@@ -137,12 +137,12 @@ static double without_core(const struct figures_parts *p, int place, int recent)
     return own * fmax(0, 1 - quota);
 }
 
-/* Since when something has been so; parts are told from the last to the first. Of all spans that
- * end with the last part, it is the one in which the seconds where it was so exceed the others by
- * most: an exception, be it the last part, does not end the search. */
+/* The step from which something holds. Of all spans of parts that end with the last one, the answer
+ * is the span in which it held for the most seconds more than it did not; so an exception, even the
+ * last part, does not end the search. Call tell_part for the parts from the last to the first. */
 struct since {
     double seconds, most;
-    int64_t step; /* 0: it is not so */
+    int64_t step; /* 0: it does not hold */
 };
 
 static void tell_part(struct since *s, const struct figures_parts *p, int i, bool so) {

@@ -16,9 +16,11 @@
 /* What their time depends on: not their names. Others than the usual kernels are named. */
 static const char *unit_text(struct arena *a, const tri_run *run, const struct unit *u) {
     struct text t = {0};
-    char device[256];
-    run_device_text(run, device, sizeof device);
-    if (run->dev != dev_at(0) || math_is_native(&run->options)) text_add(&t, "%s: ", device);
+    if (run->dev != dev_at(0) || math_is_native(&run->options)) {
+        char device[256];
+        run_device_text(run, device, sizeof device);
+        text_add(&t, "%s: ", device);
+    }
     for (int k = 0; k < u->n; k++) {
         text_add(&t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
         graph_print_attrs(u->node[k], &t);
@@ -44,12 +46,6 @@ static int busy_of(const tri_run *run, const struct program *p) {
 
 /* ---- measured ---- */
 
-static double median(double *x, size_t n) {
-    if (!n) return 0;
-    qsort(x, n, sizeof *x, base_by_size);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
 /* time: [item][MOST_STEPS], the seconds of all its calls in a step. Units of the same text share a
  * price. */
 static tri_status add_prices(const tri_run *run, double *time, size_t steps, struct prices *p) {
@@ -67,7 +63,7 @@ static tri_status add_prices(const tri_run *run, double *time, size_t steps, str
         const int busy = busy_of(run, at.p);
         const struct price *before = prices_find(&sum, text, busy);
         struct price now = before ? *before : (struct price){.unit = text, .busy = busy};
-        now.seconds += (double)steps * median(time + (size_t)i * MOST_STEPS, steps);
+        now.seconds += (double)steps * pace_quantile(time + (size_t)i * MOST_STEPS, steps, 0.5);
         now.calls += calls;
         status = prices_add(&sum, &now);
     }
@@ -121,7 +117,7 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
         status = base_fail(TRI_FAILED, "a step has too many calls of units to record them all: "
                            "fewer --lanes have fewer");
     if (!status) status = add_prices(run, time, n, p);
-    *seconds = median(step, n);
+    *seconds = status ? 0 : pace_quantile(step, n, 0.5);
     free(time);
     free(before);
     profile_end(run);
