@@ -341,6 +341,13 @@ tri_status base_read_file(const char *path, char **data, size_t *bytes) {
     return TRI_OK;
 }
 
+const char *base_date_text(char text[DATE_TEXT]) {
+    const time_t now = time(NULL);
+    struct tm date;
+    strftime(text, DATE_TEXT, "%F %T UTC", gmtime_r(&now, &date));
+    return text;
+}
+
 tri_status base_read_lines(const char *path, const char *remedy,
                            bool (*take)(void *user, char *line), void *user) {
     char *text;

@@ -87,6 +87,9 @@ struct stat;
 int base_open(const char *path, int flags, struct stat *st);
 /* Reads a whole regular file. A zero byte follows *data, which is freed with free(). */
 tri_status base_read_file(const char *path, char **data, size_t *bytes);
+#define DATE_TEXT 32
+/* "2026-01-31 12:00:00 UTC", now; returns `text`. */
+const char *base_date_text(char text[DATE_TEXT]);
 /* Calls `take` with the lines of a text file; those that are empty or begin with # are left out. If
  * it returns false, or a line has no end, or a zero in it: "PATH: line 3 is damaged; REMEDY". */
 tri_status base_read_lines(const char *path, const char *remedy,

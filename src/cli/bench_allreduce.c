@@ -65,15 +65,12 @@ struct report {
 };
 
 static void begin_report(struct report *r, int hosts, const char *titles) {
-    char day[32];
-    const time_t now = time(NULL);
-    struct tm date;
+    char day[DATE_TEXT];
     *r = (struct report){.hosts = hosts};
-    strftime(day, sizeof day, "%F %T UTC", gmtime_r(&now, &date));
     text_add(&r->cells, "%s\n", titles);
     text_add(&r->lines, "# trireme bench allreduce, %s: hosts, path (or \"slots\"), bytes; "
              "seconds; bytes on the\n# link, their share of the line rate, seconds of processor "
-             "time per GB; 1 if `auto` takes the path\n", day);
+             "time per GB; 1 if `auto` takes the path\n", base_date_text(day));
 }
 
 static void add_size(struct text *cells, int64_t bytes) {

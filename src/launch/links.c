@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 bool links_file(struct text *path) {
@@ -14,13 +13,10 @@ bool links_file(struct text *path) {
 }
 
 tri_status links_write(const char *path, const struct link_speed *link, size_t n) {
-    char day[32];
-    const time_t now = time(NULL);
-    struct tm date;
+    char day[DATE_TEXT];
     struct text t = {0};
-    strftime(day, sizeof day, "%F %T UTC", gmtime_r(&now, &date));
     text_add(&t, "# trireme bench links, %s: seconds of a round trip, bytes per second,\n"
-             "# seconds of processor time per GB\n", day);
+             "# seconds of processor time per GB\n", base_date_text(day));
     for (size_t i = 0; i < n; i++)
         text_add(&t, "link %s %s %.6g %.6g %.6g\n", link[i].from, link[i].to, link[i].latency,
                  link[i].bandwidth, link[i].cpu);

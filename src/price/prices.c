@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/host.h"
@@ -140,13 +139,10 @@ tri_status prices_read(struct prices *p, const char *path) {
 }
 
 tri_status prices_write(const struct prices *p, const char *path) {
-    char day[32];
-    const time_t now = time(NULL);
-    struct tm date;
+    char day[DATE_TEXT];
     struct text t = {0};
-    strftime(day, sizeof day, "%F %T UTC", gmtime_r(&now, &date));
     text_add(&t, "# trireme, %s: threads that computed at the same time, seconds of a call, calls, "
-             "unit\nmachine %s\n", day, p->machine);
+             "unit\nmachine %s\n", base_date_text(day), p->machine);
     for (size_t i = 0; i < p->n; i++)
         text_add(&t, "unit %d %.6g %lld %s\n", p->price[i].busy, p->price[i].seconds,
                  (long long)p->price[i].calls, p->price[i].unit);
