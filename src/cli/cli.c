@@ -86,12 +86,13 @@ static const struct option_row visit_rows[] = {
 /* The options of the command line over those that the program has opened its network with. */
 static tri_status take_options(const struct command *c, int *argc, char **argv, void *own,
                                struct cli_arguments *out) {
-    struct option_set sets[4] = {{0}};
+    struct option_set sets[5] = {{0}};
     int n = 0;
     const tri_options theirs = visit_opened ? visit_opened->options : tri_options_default();
     out->options = theirs;
     if (c->use) sets[n++] = (struct option_set){options_rows, &out->options};
     if (c->rows) sets[n++] = (struct option_set){c->rows, own};
+    if (c->more_rows) sets[n++] = (struct option_set){c->more_rows, own};
     if (c->takes_program) sets[n++] = (struct option_set){visit_rows, out};
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, argc, argv);
     if (!status) status = options_take_plan(&out->options);
@@ -220,10 +221,11 @@ int cli_describe(const struct command *c, const char *topic) {
     if (c->takes_program && c->takes_model)
         text_add(out, "       trireme %s [options] -- ./program ARGS\n", c->name);
     text_add(out, "%s\n", c->help);
-    const struct option_row *tables[4] = {0};
+    const struct option_row *tables[5] = {0};
     int n = 0;
     if (c->takes_program) tables[n++] = visit_rows;
     if (c->rows) tables[n++] = c->rows;
+    if (c->more_rows) tables[n++] = c->more_rows;
     if (c->use) tables[n++] = options_rows;
     if (options_describe(tables, c->use ? c->use : USE_ALL, topic, out)) {
         text_free(out);

@@ -30,6 +30,7 @@ struct command {
     unsigned use;                  /* selects rows of options_rows; 0: none */
     const struct cli_action *actions; /* ended by one without a name; or null */
     const struct option_row *rows; /* the command's own options, or null */
+    const struct option_row *more_rows; /* further ones, which have the same `own`; or null */
     void (*more)(struct text *out); /* prints further help, or null */
     /* argv[0] is the command's name. Returns the exit code. Every failure has been reported. */
     int (*run)(const struct command *c, int argc, char **argv);

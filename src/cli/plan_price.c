@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/launch.h"
+#include "run/executor.h"
 #include "run/open.h"
 #include "run/price.h"
 
 #define MEASURE_SECONDS 1.0
 
 struct own {
+    struct launch launch; /* first, for launch_rows */
     const char *measure; /* null: what is not known */
 };
 
@@ -69,8 +72,10 @@ static void add_time(struct text *t, double seconds) {
 static void describe(const char *model, const tri_run *run, const struct run_price *is_priced,
                      double measured, struct text *t) {
     const struct step_price *s = &is_priced->step;
-    text_add(t, "%s, batch %lld: %lld lane(s), %d thread(s)\n", model, (long long)run_batch(run),
-             (long long)run_lanes(run), run_threads(run));
+    text_add(t, "%s, batch %lld: %lld lane(s), ", model, (long long)run_batch(run),
+             (long long)run_lanes(run));
+    if (run->worker) text_add(t, "%d worker(s) of ", run->executor->size(run));
+    text_add(t, "%d thread(s)\n", run_threads(run));
     if (is_priced->known < is_priced->units) {
         text_add(t, "a step: not known, as the prices of %d of its %d units are not\n",
                  is_priced->units - is_priced->known, is_priced->units);
@@ -97,18 +102,16 @@ static tri_status price(const struct own *own, struct cli_arguments *a, struct p
     struct run_price is_priced;
     double measured = 0;
     tri_graph *g = cli_graph(a);
-    tri_run *run = g ? tri_open(g, &a->options) : NULL;
+    const struct crew_size size = launch_size(&own->launch);
+    tri_run *run = g ? run_plan(g, &a->options, own->launch.workers ? &size : NULL) : NULL;
     if (!run) return base_last();
     tri_status status = price_check(run);
     if (!status) status = price_run(run, p, &is_priced);
     if (!status && !is(own, "never") &&
         (is_priced.known < is_priced.units || is(own, "always"))) {
-        status = price_measure(run, MEASURE_SECONDS, p, &measured);
+        status = price_learn(run, MEASURE_SECONDS, p, &measured);
         if (!status) keep(p, path);
         if (!status) status = price_run(run, p, &is_priced);
-        if (!status && is_priced.known < is_priced.units)
-            status = base_fail(TRI_FAILED, "%d of %d units did not run in the steps that were "
-                               "measured", is_priced.units - is_priced.known, is_priced.units);
     }
     if (!status) describe(a->model, run, &is_priced, measured, out);
     run_free(run);
@@ -116,12 +119,14 @@ static tri_status price(const struct own *own, struct cli_arguments *a, struct p
 }
 
 static int run(const struct command *c, int argc, char **argv) {
-    struct own own = {0};
+    struct own own = {.measure = NULL};
     struct cli_arguments a;
     struct prices p = {0};
     struct text path = {0}, out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
-    tri_status status = check(&a.options);
+    tri_status status = cli_check_launch(&own.launch, &a.options);
+    if (!status) status = check(&a.options);
+    if (own.launch.workers) launch_settle(&own.launch);
     run_leave_nothing(&a.options);
     a.options.data = "synthetic";
     a.options.quiet = true;
@@ -141,6 +146,7 @@ static const struct command command = {
     .takes_model = true,
     .use = USE_MEMORY,
     .rows = rows,
+    .more_rows = launch_rows,
     .run = run,
 };
 

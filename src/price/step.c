@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All threads run the program together; of each unit one has the most parts. */
-static double together(const struct step_units *u, int threads, double *all) {
+double step_together(const struct step_units *u, int threads, double *work) {
     double seconds = 0;
     for (size_t i = 0; i < u->n; i++) {
         const int parts = u->parts[i], most = (parts + threads - 1) / threads;
-        seconds += u->seconds[i] * most / parts;
-        *all += u->seconds[i];
+        seconds += u->seconds[i] * most / parts; /* one thread has the most parts */
+        *work += u->seconds[i];
     }
     return seconds;
 }
@@ -25,7 +24,6 @@ struct thread {
 
 struct lanes {
     const struct step_lanes *of;
-    const double *at[2]; /* by size and bucket: seconds from the lane's begin until then */
     const int *order[2]; /* by size: the buckets as they are published */
     bool *there;         /* by bucket and node */
     int claimed;
@@ -37,12 +35,12 @@ static int size_of(const struct lanes *l, int lane) { return l->of->small[lane];
 /* The thread has computed until bucket k, in their order, is complete. */
 static void compute(struct lanes *l, struct thread *t, int k) {
     const int size = size_of(l, t->lane);
-    const double *at = l->at[size];
+    const double *at = l->of->at[size];
     const double took = at[l->order[size][k]] - (k ? at[l->order[size][k - 1]] : 0);
     t->bucket = k;
     t->node = t->lane;
     t->now += took;
-    l->all += took;
+    if (!k) l->all += l->of->work[size];
 }
 
 /* False: there is no lane left. */
@@ -91,51 +89,59 @@ static double run(struct lanes *l, struct thread *thread, int threads) {
     return end;
 }
 
-/* When each bucket of a lane is complete, and their order. */
-static void find_times(const struct step_lanes *of, int size, double *at, int *order) {
-    const struct step_units *u = &of->size[size];
+static void find_order(const struct step_lanes *of, int size, int *order) {
+    const double *at = of->at[size];
     for (int b = 0; b < of->buckets; b++) {
-        at[b] = 0;
-        for (size_t i = 0; i < of->published[size][b]; i++) at[b] += u->seconds[i];
         int k = b;
         for (; k > 0 && at[order[k - 1]] > at[b]; k--) order[k] = order[k - 1];
         order[k] = b;
     }
 }
 
-static tri_status price_lanes(const struct step_shape *s, const struct step_lanes *of,
-                              struct step_price *out) {
-    if (!of->tree) return TRI_OK;
+static tri_status price_lanes(const struct step_lanes *of, double *seconds, double *work) {
     const size_t buckets = (size_t)of->buckets, nodes = (size_t)of->tree->n_nodes;
-    double *at = calloc(2 * buckets, sizeof *at);
     int *order = calloc(2 * buckets, sizeof *order);
     bool *there = calloc(buckets * nodes, sizeof *there);
-    struct thread *thread = calloc((size_t)s->threads, sizeof *thread);
-    const bool made = at && order && there && thread;
+    struct thread *thread = calloc((size_t)of->claimers, sizeof *thread);
+    const bool made = order && there && thread;
     if (made) {
-        struct lanes l = {.of = of, .at = {at, at + buckets}, .order = {order, order + buckets},
-                          .there = there};
+        struct lanes l = {.of = of, .order = {order, order + buckets}, .there = there};
         for (int size = 0; size < 2; size++)
-            if (of->size[size].n)
-                find_times(of, size, at + (size_t)size * buckets, order + (size_t)size * buckets);
-        out->lanes += run(&l, thread, s->threads);
-        out->units += l.all / s->threads;
+            if (of->at[size]) find_order(of, size, order + (size_t)size * buckets);
+        *seconds += run(&l, thread, of->claimers);
+        *work += l.all;
     }
-    free(at);
     free(order);
     free(there);
     free(thread);
     return made ? TRI_OK : base_no_memory("the price of a step");
 }
 
+/* As the schedule says; or if there are fewer claimers than tracks, each of which serves several,
+ * at least the time of all legs. */
+static tri_status price_legs(const struct step_lanes *of, double *seconds, double *work) {
+    struct pipeline_times times;
+    tri_status status = pipeline_simulate(of->pipeline, of->legs, of->leg, &times);
+    if (status) return status;
+    const double all = times.busy / of->claimers;
+    *seconds += of->claimers == 1 || times.makespan < all ? all : times.makespan;
+    *work += times.busy;
+    pipeline_times_free(&times);
+    return TRI_OK;
+}
+
 tri_status step_price(const struct step_shape *s, struct step_price *out) {
-    double all = 0;
-    *out = (struct step_price){0};
-    out->pre = together(&s->pre, s->threads, &all);
-    out->step = together(&s->step, s->threads, &all);
-    out->units = all / s->threads;
+    double work = 0;
     tri_status status = TRI_OK;
-    for (int k = 0; k < 2 && !status; k++) status = price_lanes(s, &s->lanes[k], out);
-    out->seconds = out->pre + out->lanes + out->step;
+    *out = (struct step_price){0};
+    out->pre = step_together(&s->pre, s->threads, &work);
+    out->step = step_together(&s->step, s->threads, &work);
+    for (int k = 0; k < 2 && !status; k++) {
+        const struct step_lanes *of = &s->lanes[k];
+        if (!of->tree) continue;
+        status = (of->pipeline ? price_legs : price_lanes)(of, &out->lanes, &work);
+    }
+    out->units = work / s->threads;
+    out->seconds = out->pre + out->lanes + out->step + s->overhead;
     return status;
 }

@@ -1,33 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a step takes on one process, from what its units take: the schedule of its threads in
+ * What a step takes, from what its units take: the schedule of its threads, of all workers, in
  * virtual time. */
 #ifndef PRICE_STEP_H
 #define PRICE_STEP_H
 
 #include "plan/lane_tree.h"
+#include "plan/pipeline.h"
 
 /* The units of a program, in their order. */
 struct step_units {
     size_t n;
     double *seconds; /* of a call, summed over the threads that share it */
-    int *parts;      /* into how many it is cut, which threads that share it divide; not of lanes,
-                      * each of which has a thread of its own */
+    int *parts;      /* into how many it is cut, which threads that share it divide */
 };
+
+/* What the units take if so many threads run each together. *work grows by the seconds of all
+ * threads. */
+double step_together(const struct step_units *u, int threads, double *work);
 
 /* A phase that computes lanes: count, or lane. */
 struct step_lanes {
-    struct step_units size[2];      /* of the two sizes of lanes */
-    const struct lane_tree *tree;   /* null: there is no such phase */
-    const uint8_t *small;           /* by lane: it has the second size */
+    const struct lane_tree *tree; /* null: there is no such phase */
+    const uint8_t *small;         /* by lane: it has the second size */
+    int claimers;                 /* threads, workers or replicas, which compute a lane each */
+    int threads;                  /* of a claimer */
     int buckets;
-    size_t *published[2]; /* by size and bucket: before which unit; n: at the end */
-    double *sum;          /* by bucket: seconds of a sum of two lanes */
+    double *at[2];  /* by size and bucket: seconds from the lane's begin until it is complete */
+    double work[2]; /* by size: seconds of all threads of the claimer */
+    double *sum;    /* by bucket: seconds of a sum of two lanes */
+    /* With stages; else null: */
+    const struct pipeline *pipeline;
+    const struct legs *legs;
+    double *leg; /* by leg: seconds of it */
 };
 
 struct step_shape {
-    int threads;
+    int threads; /* of all workers, which share `pre` and `step` */
     struct step_lanes lanes[2]; /* count, lane */
     struct step_units pre, step;
+    double overhead; /* seconds of a step beyond all that */
 };
 
 struct step_price {

@@ -4,11 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/replica_needs.h"
+#include "plan/rebatch.h"
+#include "run/executor.h"
 #include "run/items.h"
+#include "run/open.h"
 #include "run/profile.h"
 
 #define WARM_STEPS 3
 #define LEAST_STEPS 5
+#define FEW_STEPS 2 /* to warm up, and to measure at least one more, if a step takes LONG seconds */
+#define LONG 0.3
 #define MOST_STEPS 200
 
 /* ---- units ---- */
@@ -37,11 +43,33 @@ static const char *unit_text(struct arena *a, const tri_run *run, const struct u
     return text;
 }
 
+/* Of all workers. */
+static int all_threads(const tri_run *run) {
+    return run->executor->size(run) * run_threads(run);
+}
+
+/* Threads, workers or replicas that compute lanes of a phase at the same time, if there are enough
+ * lanes; and the threads of each, which compute one together. */
+static int claimers_of(const struct machine *m, const tri_run *run, int k, int *threads) {
+    const int size = run->executor->size(run);
+    *threads = machine_is_joint(m) ? run_threads(run) : 1;
+    if (k && m->members > 1) {
+        *threads *= m->members;
+        return m->replicas;
+    }
+    return m->n_threads > 1 ? size * run_threads(run) : size;
+}
+
 /* The threads that compute while the program does. */
 static int busy_of(const tri_run *run, const struct program *p) {
-    const struct compilation *c = &run->machine->compilation;
-    const int64_t lanes = p->g == c->pre || p->g == c->step ? INT64_MAX : run_lanes(run);
-    return lanes < run_threads(run) ? (int)lanes : run_threads(run);
+    const struct machine *m = run->machine;
+    const struct compilation *c = &m->compilation;
+    const bool shared = p->g == c->pre || p->g == c->step;
+    int threads = 1, claimers = all_threads(run);
+    if (!shared) claimers = claimers_of(m, run, p->g == c->lane[0] || p->g == c->lane[1] ||
+                                        p->g == c->merge[1], &threads);
+    if (!shared && m->lanes < claimers) claimers = (int)m->lanes;
+    return claimers * threads;
 }
 
 /* ---- measured ---- */
@@ -86,24 +114,27 @@ static tri_status one_step(tri_run *run) {
 tri_status price_check(const tri_run *run) {
     if (run->n_executables > 1)
         return base_fail(TRI_USAGE, "steps of several shapes have no price yet");
-    if (run->machine->compilation.stages)
-        return base_fail(TRI_USAGE, "plan price knows no stages yet: `trireme explain MODEL "
-                         "--stages P --measure` says how long their legs take");
     return TRI_OK;
 }
 
 tri_status price_measure(tri_run *run, double least, struct prices *p, double *seconds) {
     tri_status status = TRI_OK;
-    for (int i = 0; i < WARM_STEPS && !status; i++) status = one_step(run);
+    double took = 0;
+    for (int i = 0; i < (took < LONG ? WARM_STEPS : FEW_STEPS) && !status; i++) {
+        const double begin = base_seconds();
+        status = one_step(run);
+        took = base_seconds() - begin;
+    }
     if (!status) status = profile_begin(run);
     if (status) return status;
+    const size_t enough = took < LONG ? LEAST_STEPS : 1 + FEW_STEPS;
     const int items = items_number(run);
     double step[MOST_STEPS], total = 0;
     double *time = calloc((size_t)items * MOST_STEPS + 1, sizeof *time);
     double *before = calloc((size_t)items + 1, sizeof *before);
     size_t n = 0;
     if (!time || !before) status = base_no_memory("the times of units");
-    for (; !status && n < MOST_STEPS && (n < LEAST_STEPS || total < least); n++) {
+    for (; !status && n < MOST_STEPS && (n < enough || total < least); n++) {
         const double begin = base_seconds();
         status = one_step(run);
         total += step[n] = base_seconds() - begin;
@@ -124,6 +155,57 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
     return status;
 }
 
+/* As many lanes as threads have the units of all lanes, if these are alike; but a single lane is
+ * part of the step. */
+static void lessen(const struct machine *m, tri_options *o) {
+    if (o->plan || !m->tree[1].g || m->compilation.n_sizes > 1) return;
+    o->lanes = o->threads > 1 ? o->threads : 2;
+    o->batch = m->batch / m->lanes * o->lanes;
+}
+
+static tri_status learn(const tri_run *run, int threads, bool less, double least, struct prices *p,
+                        double *seconds) {
+    const struct machine *m = run->machine;
+    tri_options o = run->options;
+    o.batch = m->batch;
+    o.lanes = m->lanes;
+    o.threads = threads;
+    o.data = "synthetic";
+    o.source = NULL;
+    o.memory_limit = 0;
+    o.steps = INT64_MAX / 2;
+    o.epochs = 0;
+    if (less) lessen(m, &o);
+    const bool same = o.lanes == m->lanes && !run->worker && threads == run_threads(run);
+    run_leave_nothing(&o);
+    run_print_no_notes();
+    tri_graph *g = graph_duplicate(run->written ? run->written : run->model, o.batch);
+    tri_run *own = g ? tri_open(g, &o) : NULL;
+    double took;
+    if (!own) return base_last();
+    tri_status status = price_measure(own, least, p, &took);
+    if (same && !status) *seconds = took;
+    run_free(own);
+    return status;
+}
+
+tri_status price_learn(const tri_run *run, double least, struct prices *p, double *seconds) {
+    struct run_price is;
+    *seconds = 0;
+    tri_status status = learn(run, all_threads(run), true, least, p, seconds);
+    for (int before = -1; !status && !(status = price_run(run, p, &is)) && is.known < is.units;) {
+        if (is.known == before)
+            return base_fail(TRI_FAILED, "%d of %d units did not run in the steps that were "
+                             "measured", is.units - is.known, is.units);
+        before = is.known;
+        status = learn(run, is.lacks, true, least, p, seconds);
+        if (!status) status = price_run(run, p, &is);
+        /* What sums are left to the step depends on the number of lanes. */
+        if (!status && is.known == before) status = learn(run, is.lacks, false, least, p, seconds);
+    }
+    return status;
+}
+
 /* ---- a step ---- */
 
 struct pricing {
@@ -131,7 +213,7 @@ struct pricing {
     const tri_run *run;
     struct arena arena;
     struct prices seen; /* the units of the step */
-    int known;
+    int known, lacks;
     bool failed;
 };
 
@@ -141,7 +223,8 @@ static double price_of(struct pricing *w, const struct program *p, const struct 
     const struct price *is = text ? prices_find(w->p, text, busy) : NULL;
     w->failed |= !text;
     if (text && !prices_find(&w->seen, text, busy)) {
-        w->known += is != NULL;
+        if (is) w->known++;
+        else if (!w->lacks) w->lacks = busy;
         w->failed |= prices_add(&w->seen, &(struct price){text, busy, 0, 1}) != TRI_OK;
     }
     return is ? is->seconds : 0;
@@ -167,35 +250,169 @@ static struct step_units units_of_program(struct pricing *w, const struct progra
     return u;
 }
 
-static void add_lanes(struct pricing *w, const struct machine *m, int k, struct step_lanes *to) {
+/* ---- members of a replica ---- */
+
+/* A lane, or leg, that all members of a replica compute together: by executor, when it is done with
+ * each round (machine/replica.h). */
+struct play {
+    const struct program *p;
+    struct replica_range range;
+    struct replica_needs needs;
+    const double *seconds; /* by item */
+    size_t executors, rounds;
+    double *done; /* by executor, then round from the first of the range */
+};
+
+static double *done_at(struct play *y, size_t executor, size_t round) {
+    return &y->done[executor * y->rounds + round - replica_round_of(y->range.begin, 0)];
+}
+
+/* When all that the round needs is there. */
+static double ready_at(struct play *y, size_t round) {
+    const size_t at = round - replica_round_of(y->range.begin, 0);
+    double ready = 0;
+    for (size_t i = y->needs.first[at]; i < y->needs.first[at + 1]; i++) {
+        const struct replica_need *n = &y->needs.need[i];
+        const double there = *done_at(y, n->executor, n->value - 1);
+        if (there > ready) ready = there;
+    }
+    return ready;
+}
+
+static void play_round(struct play *y, size_t item, int round) {
+    const struct program_item *it = &y->p->item[item];
+    const size_t number = replica_round_of(item, round), threads = (size_t)y->p->threads;
+    const int64_t executors = it->members * (int64_t)threads, parts = it->parts[0] + it->parts[1];
+    const double ready = ready_at(y, number);
+    for (size_t e = 0; e < y->executors; e++) *done_at(y, e, number) = *done_at(y, e, number - 1);
+    for (int64_t e = 0; e < executors && !replica_skips(y->p, item); e++) {
+        const size_t me = it->member[(size_t)e / threads] * threads + (size_t)e % threads;
+        double *now = done_at(y, me, number);
+        int64_t begin, end;
+        replica_parts(it, round, e, executors, &begin, &end);
+        if (begin == end) continue;
+        if (*now < ready) *now = ready;
+        *now += y->seconds[item] * (double)(end - begin) / (double)parts;
+    }
+}
+
+/* At a stop all wait for the captain, who waits for all. */
+static void play_stop(struct play *y, size_t item, bool stops) {
+    const size_t number = replica_round_of(item, 0);
+    const bool first = item == y->range.begin;
+    const double ready = ready_at(y, number);
+    for (size_t e = 0; e < y->executors; e++) {
+        double *now = done_at(y, e, number);
+        *now = first ? 0 : *done_at(y, e, number - 1);
+        if (stops && *now < ready) *now = ready;
+    }
+    const double captain = *done_at(y, 0, number);
+    for (size_t e = 0; e < y->executors && stops; e++) *done_at(y, e, number) = captain;
+}
+
+/* Plays a leg, and writes when the replica is at each item to at, from the first. */
+static bool play(struct pricing *w, const struct program *p, const struct replica_range *range,
+                 const double *seconds, double *at) {
+    struct play y = {.p = p, .range = *range, .seconds = seconds,
+                     .executors = (size_t)(p->threads * p->members),
+                     .rounds = replica_round_of(range->end - range->begin, 1)};
+    int stop = 0;
+    y.done = zeros(w, y.executors * y.rounds, sizeof *y.done);
+    if (w->failed || !replica_find_needs(p, range, &y.needs)) return false;
+    for (size_t i = range->begin; i <= range->end; i++) {
+        bool stops = i == range->end;
+        for (; stop < range->n_stops && range->stop[stop] == i; stop++) stops = true;
+        play_stop(&y, i, stops);
+        at[i - range->begin] = *done_at(&y, 0, replica_round_of(i, 0));
+        for (int round = 1; round < 3 && i < range->end; round++) play_round(&y, i, round);
+    }
+    free(y.needs.need);
+    free(y.needs.first);
+    return true;
+}
+
+/* ---- lanes ---- */
+
+/* When the claimer's threads have computed the items up to each, from the first of a leg. */
+static void time_leg(struct pricing *w, const struct machine *m, const struct program *p, int size,
+                     int leg, const struct step_units *u, double *at) {
+    const struct tree *t = &m->tree[1];
+    const bool lane = p->g == m->compilation.lane[size];
+    const size_t begin = lane ? t->items[size][leg] : 0;
+    const size_t end = lane ? t->items[size][leg + 1] : u->n;
+    if (lane && m->members > 1) {
+        const struct bucket_events *e = &t->events[size];
+        const struct replica_range range = {begin, end, e->stop + e->leg[leg],
+                                            e->leg[leg + 1] - e->leg[leg]};
+        w->failed |= !play(w, p, &range, u->seconds, at);
+        return;
+    }
+    double now = 0, work = 0;
+    for (size_t i = begin; i <= end; i++) {
+        at[i - begin] = now;
+        if (i < end)
+            now += step_together(&(struct step_units){1, &u->seconds[i], &u->parts[i]}, p->threads,
+                                 &work);
+    }
+}
+
+/* What the lanes of one size take. */
+static void add_size(struct pricing *w, const struct machine *m, int k, int size,
+                     struct step_lanes *to) {
     const struct tree *t = &m->tree[k];
     const struct machine_thread *first = &m->thread[0];
+    const struct program *p = &(k ? first->lane : first->count)[size];
+    if (!p->g) return;
+    const struct step_units u = units_of_program(w, p);
+    double *at = zeros(w, u.n + 2, sizeof *at);
+    to->at[size] = zeros(w, (size_t)to->buckets, sizeof *to->at[size]);
+    for (size_t i = 0; i < u.n && !w->failed; i++) to->work[size] += u.seconds[i];
+    if (w->failed) return;
+    for (int leg = 0; leg < (to->pipeline ? t->buckets.legs : 1) && !w->failed; leg++) {
+        const size_t begin = k ? t->items[size][leg] : 0, end = k ? t->items[size][leg + 1] : u.n;
+        time_leg(w, m, p, size, leg, &u, at);
+        if (to->pipeline) to->leg[leg] = at[end - begin];
+        for (int b = 0; b < to->buckets && !to->pipeline; b++) to->at[size][b] = at[end - begin];
+        for (int e = 0; e < t->events[size].n && !to->pipeline; e++)
+            if (!t->events[size].event[e].opens)
+                to->at[size][t->events[size].event[e].bucket] = at[t->events[size].event[e].item];
+    }
+}
+
+/* Legs make the sums of their buckets. All lanes are priced as if they had the first size. */
+static void add_leg_sums(const struct machine *m, struct step_lanes *to) {
+    const struct buckets *b = &m->tree[1].buckets;
+    for (int i = 0; i < b->n; i++)
+        to->leg[b->leg[i]] += to->sum[i] * (double)(m->lanes - 1) / (double)m->lanes;
+}
+
+static void add_lanes(struct pricing *w, const struct machine *m, int k, struct step_lanes *to) {
+    const struct tree *t = &m->tree[k];
     *to = (struct step_lanes){.tree = &t->shape, .buckets = t->buckets.n};
+    to->claimers = claimers_of(m, w->run, k, &to->threads);
+    if (k && m->compilation.stages) {
+        to->pipeline = &m->pipeline;
+        to->legs = &m->compilation.legs;
+        to->leg = zeros(w, LEGS_MOST, sizeof *to->leg);
+    }
     uint8_t *small = zeros(w, (size_t)m->lanes, 1);
     to->sum = zeros(w, (size_t)t->buckets.n, sizeof *to->sum);
     for (int64_t i = 0; i < m->lanes && !w->failed; i++)
         small[i] = (uint8_t)machine_lane_size(m, i);
     to->small = small;
-    for (int s = 0; s < 2; s++) {
-        const struct program *p = &(k ? first->lane : first->count)[s];
-        to->size[s] = units_of_program(w, p);
-        to->published[s] = zeros(w, (size_t)t->buckets.n, sizeof *to->published[s]);
-        for (int b = 0; b < t->buckets.n && !w->failed; b++) to->published[s][b] = p->n_items;
-        for (int e = 0; p->g && e < t->events[s].n && !w->failed; e++)
-            if (!t->events[s].event[e].opens)
-                to->published[s][t->events[s].event[e].bucket] = t->events[s].event[e].item;
-    }
+    for (int s = to->pipeline ? 0 : 1; s >= 0 && !w->failed; s--) add_size(w, m, k, s, to);
     bool sums = false; /* else the step makes all of them */
     for (int i = 0; i < t->shape.n_tops; i++) sums |= t->shape.top[i] >= t->shape.lanes;
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
         to->sum[t->bucket_of[i]] += price_of(w, t->merge, t->merge->item[i].unit);
+    if (to->pipeline && !w->failed) add_leg_sums(m, to);
 }
 
 tri_status price_run(const tri_run *run, const struct prices *p, struct run_price *out) {
     const struct machine *m = run->executable;
     const struct compilation *c = &m->compilation;
     struct pricing w = {.p = p, .run = run};
-    struct step_shape shape = {.threads = run_threads(run)};
+    struct step_shape shape = {.threads = all_threads(run)};
     tri_status status = TRI_OK;
     *out = (struct run_price){0};
     shape.pre = units_of_program(&w, &m->pre);
@@ -205,6 +422,7 @@ tri_status price_run(const tri_run *run, const struct prices *p, struct run_pric
     if (w.failed) status = base_no_memory("the price of a step");
     out->units = (int)w.seen.n;
     out->known = w.known;
+    out->lacks = w.lacks;
     if (!status && out->known == out->units) status = step_price(&shape, &out->step);
     prices_free(&w.seen);
     arena_free(&w.arena);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the units of a run of one process take, measured while its steps run, and what a step takes
- * by these prices. */
+ * What the units of a run take, measured while steps of it run in one process, and what a step
+ * takes by these prices, of one process or of several workers. */
 #ifndef RUN_PRICE_H
 #define RUN_PRICE_H
 
@@ -10,15 +10,20 @@
 
 struct run_price {
     int units, known; /* different ones of a step; of these, those that have a price */
+    int lacks; /* if one has none: the threads that compute at the same time, for which it lacks */
     struct step_price step;
 };
 
 /* Whether it is a run whose steps have a price. */
 tri_status price_check(const tri_run *run);
-/* Adds the prices of all units of the run, from as many steps as take so many seconds, but 5 to
- * 200, after some that do not count. *seconds: the median of these steps, whose kernels are
- * timed. */
+/* Adds the prices of all units of an open run of one process, from as many steps as take so many
+ * seconds, but some at least, after some that do not count. *seconds: the median of these steps,
+ * whose kernels are timed. */
 tri_status price_measure(tri_run *run, double least, struct prices *p, double *seconds);
+/* The same of a run that may only be planned, as one of several workers: opens another of one
+ * process, with as many threads as all workers have, on random samples. *seconds: of a step, if it
+ * is one of that run; else 0. */
+tri_status price_learn(const tri_run *run, double least, struct prices *p, double *seconds);
 /* With the executable that the run begins with. If some are not known, `step` is not set. */
 tri_status price_run(const tri_run *run, const struct prices *p, struct run_price *out);
 

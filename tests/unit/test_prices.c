@@ -145,21 +145,24 @@ static void steps(void **state) {
         struct lane_tree tree;
         uint8_t small[8] = {0};
         double seconds[2][UNITS], pre = cases[i].pre, step = cases[i].step;
-        size_t published[2] = {2, UNITS};
-        double sum[2];
+        double published[2][2] = {{0}}, work[2], sum[2];
         struct step_price is;
         assert_int_equal(lane_tree_make(cases[i].lanes, cases[i].levels, &tree), TRI_OK);
         memcpy(seconds, cases[i].lane, sizeof seconds);
         int parts = cases[i].parts;
+        for (int k = 0; k < 2; k++) {
+            published[k][0] = seconds[k][0] + seconds[k][1];
+            published[k][1] = work[k] = published[k][0] + seconds[k][2];
+        }
         memcpy(sum, cases[i].sum, sizeof sum);
         for (int k = cases[i].small; k < cases[i].lanes; k++) small[k] = 1;
         const struct step_shape s = {
             .threads = cases[i].threads,
             .pre = {1, &pre, &parts}, .step = {1, &step, &parts},
             .lanes = {{.tree = NULL}, {
-                .size = {{UNITS, seconds[0], NULL}, {UNITS, seconds[1], NULL}},
-                .tree = &tree, .small = small, .buckets = 2,
-                .published = {published, published}, .sum = sum}}};
+                .tree = &tree, .small = small, .claimers = cases[i].threads, .threads = 1,
+                .buckets = 2, .at = {published[0], published[1]}, .work = {work[0], work[1]},
+                .sum = sum}}};
         assert_int_equal(step_price(&s, &is), TRI_OK);
         if (!(is.seconds > cases[i].want - 1e-9 && is.seconds < cases[i].want + 1e-9))
             fail_msg("%s: %g s, not %g", cases[i].name, is.seconds, cases[i].want);
