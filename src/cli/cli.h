@@ -43,7 +43,8 @@ int cli_ferry(int argc, char **argv); /* of main: a process of an agent */
 /* Of bench; argv[1] is "links", "allreduce". */
 int cli_bench_links(int argc, char **argv);
 int cli_bench_allreduce(int argc, char **argv);
-int cli_plan_price(int argc, char **argv); /* of plan; argv[0] is "price" */
+int cli_plan_price(int argc, char **argv); /* of plan; argv[0] is "price", "find" */
+int cli_plan_find(int argc, char **argv);
 
 /* A command line after reading. */
 struct cli_arguments {

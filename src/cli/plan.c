@@ -161,17 +161,19 @@ static tri_status machine(char **word, void *arguments, struct text *out) {
 
 /* ---- the command ---- */
 
-static tri_status price(char **word, void *arguments, struct text *out) {
+/* These two have options of their own, and so are commands. */
+static tri_status command(char **word, void *arguments, struct text *out) {
     (void)arguments;
     (void)out;
-    return base_fail(TRI_USAGE, "the options of plan price follow it: trireme plan price %s "
-                     "[options]", word[0]);
+    return base_fail(TRI_USAGE, "the options of plan %s follow it: trireme plan %s %s [options]",
+                     word[-1], word[-1], word[0]);
 }
 
 static const struct cli_action actions[] = {
     {"show", "FILE", "print a plan, and what it comes to, and check its strategies", 1, show},
     {"diff", "A B", "list the lines that differ; then `same bits` or `bits differ`", 2, diff},
-    {"price", "MODEL", "what a step takes, by the prices of its units", 1, price},
+    {"find", "MODEL", "the plans that a run may have, the best first", 1, command},
+    {"price", "MODEL", "what a step takes, by the prices of its units", 1, command},
     {"machine", "", "which prices of this machine are known, and where they are kept", 0, machine},
     {0},
 };
@@ -187,6 +189,7 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text out = {0};
     struct cli_arguments a;
     if (argc > 1 && !strcmp(argv[1], "price")) return cli_plan_price(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "find")) return cli_plan_find(argc - 1, argv + 1);
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     const struct cli_action *w = cli_action(c, &a);
     if (!w) return cli_fail();

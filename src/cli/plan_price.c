@@ -7,34 +7,21 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "run/executor.h"
+#include "run/find.h"
 #include "run/open.h"
-#include "run/price.h"
 
 #define MEASURE_SECONDS 1.0
 
 struct own {
     struct launch launch; /* first, for launch_rows */
-    const char *measure; /* null: what is not known */
+    enum find_measure measure;
 };
-
-/* Whether units are measured: all, those that are not known, none. */
-static const char *const measures[] = {"always", "unknown", "never", NULL};
-
-static const char *measure_word(void *at, const char *value) {
-    for (int i = 0; measures[i]; i++)
-        if (!strcmp(value, measures[i])) return *(const char **)at = measures[i], NULL;
-    return "always, unknown or never";
-}
 
 static const struct option_row rows[] = {
     {"--measure", "WHEN", "run steps on random samples to measure the units: always, unknown (if "
-     "the price of one is not known, the default), never", OWN(measure_word, measure)},
+     "the price of one is not known, the default), never", OWN(find_measure_word, measure)},
     {0},
 };
-
-static bool is(const struct own *own, const char *word) {
-    return own->measure && !strcmp(own->measure, word);
-}
 
 static tri_status check(const tri_options *o) {
     const char *const surplus[] = {o->data ? "--data" : NULL, o->eval_data ? "--eval-data" : NULL,
@@ -44,25 +31,6 @@ static tri_status check(const tri_options *o) {
             return base_fail(TRI_USAGE, "plan price runs on random samples, and saves nothing: "
                              "leave out %s", surplus[i]);
     return TRI_OK;
-}
-
-/* What is known from earlier; a file that cannot be used is said, and made anew. path: empty if
- * there is no place for one. */
-static tri_status read_known(struct prices *p, struct text *path) {
-    tri_status status = prices_make(p);
-    if (!status && !prices_file(p, path)) text_free(path);
-    if (status || !path->size || !prices_read(p, path->data)) return status;
-    fprintf(stderr, "trireme: %s\n", tri_message());
-    prices_free(p);
-    return prices_make(p);
-}
-
-static void keep(const struct prices *p, const struct text *path) {
-    if (!path->size)
-        fprintf(stderr, "trireme: the prices are not kept: there is no $HOME, and no "
-                "$XDG_CACHE_HOME\n");
-    else if (prices_write(p, path->data))
-        fprintf(stderr, "trireme: the prices are not kept: %s\n", tri_message());
 }
 
 static void add_time(struct text *t, double seconds) {
@@ -106,12 +74,12 @@ static tri_status price(const struct own *own, struct cli_arguments *a, struct p
     tri_run *run = g ? run_plan(g, &a->options, own->launch.workers ? &size : NULL) : NULL;
     if (!run) return base_last();
     tri_status status = price_check(run);
-    if (!status) status = price_run(run, p, &is_priced);
-    if (!status && !is(own, "never") &&
-        (is_priced.known < is_priced.units || is(own, "always"))) {
+    if (!status) status = price_run(run, p, NULL, &is_priced);
+    if (!status && own->measure != FIND_NEVER &&
+        (is_priced.known < is_priced.units || own->measure == FIND_ALWAYS)) {
         status = price_learn(run, MEASURE_SECONDS, p, &measured);
-        if (!status) keep(p, path);
-        if (!status) status = price_run(run, p, &is_priced);
+        if (!status) prices_keep(p, path);
+        if (!status) status = price_run(run, p, NULL, &is_priced);
     }
     if (!status) describe(a->model, run, &is_priced, measured, out);
     run_free(run);
@@ -119,7 +87,7 @@ static tri_status price(const struct own *own, struct cli_arguments *a, struct p
 }
 
 static int run(const struct command *c, int argc, char **argv) {
-    struct own own = {.measure = NULL};
+    struct own own = {.measure = FIND_UNKNOWN};
     struct cli_arguments a;
     struct prices p = {0};
     struct text path = {0}, out = {0};
@@ -131,7 +99,7 @@ static int run(const struct command *c, int argc, char **argv) {
     a.options.data = "synthetic";
     a.options.quiet = true;
     a.options.steps = INT64_MAX / 2;
-    if (!status) status = read_known(&p, &path);
+    if (!status) status = prices_open(&p, &path);
     if (!status) status = price(&own, &a, &p, &path, &out);
     prices_free(&p);
     text_free(&path);

@@ -17,7 +17,7 @@
 static const char *const part_names[] = {[PLAN_GRAIN] = "grain", [PLAN_PLACEMENT] = "placement"};
 
 /* What the value of a line that is no option may be. */
-enum value_kind { A_TEXT, A_MESH, A_WORKERS, TWO_WORDS, THREE_WORDS };
+enum value_kind { A_TEXT, A_MESH, A_WORKERS, A_TIME, TWO_WORDS, THREE_WORDS };
 
 /* A line of a plan; an option's has null as its name. */
 static const struct {
@@ -33,6 +33,7 @@ static const struct {
     [PLAN_LAYOUT_OF] = {"layout-of", THREE_WORDS, "layout-of NODE OUTPUT LAYOUT"},
     [PLAN_SHARD] = {"shard", TWO_WORDS, "shard NODE TUPLES"},
     [PLAN_WORKERS] = {"workers", A_WORKERS, NULL},
+    [PLAN_PREDICTED] = {"predicted-us", A_TIME, NULL},
     [PLAN_HASH] = {"hash", A_TEXT, NULL},
 };
 
@@ -140,6 +141,7 @@ static tri_status check_value(const struct reader *r, enum plan_key key, const c
         return no_word(r, option, value);
     if (option && option->most) return check_count(r, key, option->most, value);
     if (kind == A_WORKERS) return check_count(r, key, PLAN_MOST_WORKERS, value);
+    if (kind == A_TIME) return check_count(r, key, INT64_MAX, value);
     if (kind >= TWO_WORDS && words < 2 + (kind == THREE_WORDS))
         return fail_line(r, "%s lacks a word: %s", name_of(key), own[key].words);
     if (!words) return fail_line(r, "%s lacks its value", name_of(key));

@@ -158,3 +158,20 @@ tri_status prices_write(const struct prices *p, const char *path) {
     text_free(&own);
     return status;
 }
+
+tri_status prices_open(struct prices *p, struct text *path) {
+    tri_status status = prices_make(p);
+    if (!status && !prices_file(p, path)) text_free(path);
+    if (status || !path->size || !prices_read(p, path->data)) return status;
+    fprintf(stderr, "trireme: %s\n", tri_message());
+    prices_free(p);
+    return prices_make(p);
+}
+
+void prices_keep(const struct prices *p, const struct text *path) {
+    if (!path->size)
+        fprintf(stderr, "trireme: the prices are not kept: there is no $HOME, and no "
+                "$XDG_CACHE_HOME\n");
+    else if (prices_write(p, path->data))
+        fprintf(stderr, "trireme: the prices are not kept: %s\n", tri_message());
+}

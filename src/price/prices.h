@@ -32,6 +32,11 @@ bool prices_file(const struct prices *p, struct text *path);
 tri_status prices_read(struct prices *p, const char *path);
 /* Replaces the file as a whole. */
 tri_status prices_write(const struct prices *p, const char *path);
+/* prices_make, and what the machine's file has; one that cannot be used is said, and made anew by
+ * prices_keep. path: of the file; empty if there is no place for one. */
+tri_status prices_open(struct prices *p, struct text *path);
+/* Writes it. If that fails, says so. */
+void prices_keep(const struct prices *p, const struct text *path);
 /* Null: it is not known. */
 const struct price *prices_find(const struct prices *p, const char *unit, int busy);
 /* Replaces what is known of the unit. The text is copied. */

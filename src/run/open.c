@@ -404,7 +404,8 @@ static tri_status plan_with_data(tri_run *run) {
     tri_status status = plan_run(run);
     if (!status) status = open_data(run);
     if (!status) status = executables_plan(run);
-    return status ? status : plan_rest(run);
+    if (!status) status = plan_rest(run);
+    return status ? status : finish_plan(run);
 }
 
 /* Takes the graph and the sources in the options. dev: see run_open_on; workers: see run_plan. */

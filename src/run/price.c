@@ -193,13 +193,13 @@ tri_status price_learn(const tri_run *run, double least, struct prices *p, doubl
     struct run_price is;
     *seconds = 0;
     tri_status status = learn(run, all_threads(run), true, least, p, seconds);
-    for (int before = -1; !status && !(status = price_run(run, p, &is)) && is.known < is.units;) {
+    for (int before = -1; !status && !(status = price_run(run, p, NULL, &is)) && is.known < is.units;) {
         if (is.known == before)
             return base_fail(TRI_FAILED, "%d of %d units did not run in the steps that were "
                              "measured", is.units - is.known, is.units);
         before = is.known;
         status = learn(run, is.lacks, true, least, p, seconds);
-        if (!status) status = price_run(run, p, &is);
+        if (!status) status = price_run(run, p, NULL, &is);
         /* What sums are left to the step depends on the number of lanes. */
         if (!status && is.known == before) status = learn(run, is.lacks, false, least, p, seconds);
     }
@@ -214,10 +214,42 @@ struct pricing {
     struct arena arena;
     struct prices seen; /* the units of the step */
     int known, lacks;
-    bool failed;
+    bool rated, failed;
+    struct prices *kinds; /* by operators: seconds of all units that are known; and in `calls`, the
+                           * picoseconds that they would take at usual rates. "": of all kinds */
+    double lanes, moves; /* seconds of units of a lane, and of its moves */
 };
 
-static double price_of(struct pricing *w, const struct program *p, const struct unit *u) {
+/* Usual rates of a core. Only their ratio counts where any unit is known. */
+#define USUAL_FLOPS 5e10
+#define USUAL_BYTES 1e10
+#define LAUNCH 1e-6 /* seconds, of any unit */
+
+static double usual(const struct program *p, size_t i) {
+    const struct work is = profile_work(p, i);
+    return LAUNCH + is.flops / USUAL_FLOPS + is.bytes / USUAL_BYTES;
+}
+
+/* "matmul+add" */
+static void kind_of(const struct unit *u, struct text *t) {
+    for (int k = 0; k < u->n; k++) text_add(t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
+}
+
+static void add_kind(struct pricing *w, const char *kind, double seconds, double usual) {
+    const struct price *before = prices_find(w->kinds, kind, 1);
+    const struct price now = {kind, 1, (before ? before->seconds : 0) + seconds,
+                              (before ? before->calls : 0) + (int64_t)(1e12 * usual)};
+    w->failed |= prices_add(w->kinds, &now) != TRI_OK;
+}
+
+static double rated(const struct pricing *w, const char *kind, double usual) {
+    const struct price *is = prices_find(w->kinds, kind, 1);
+    if (!is) is = prices_find(w->kinds, "", 1);
+    return is ? usual * is->seconds / (1e-12 * (double)is->calls) : usual;
+}
+
+static double price_of(struct pricing *w, const struct program *p, size_t i) {
+    const struct unit *u = p->item[i].unit;
     const char *text = unit_text(&w->arena, w->run, u);
     const int busy = busy_of(w->run, p);
     const struct price *is = text ? prices_find(w->p, text, busy) : NULL;
@@ -227,7 +259,17 @@ static double price_of(struct pricing *w, const struct program *p, const struct 
         else if (!w->lacks) w->lacks = busy;
         w->failed |= prices_add(&w->seen, &(struct price){text, busy, 0, 1}) != TRI_OK;
     }
-    return is ? is->seconds : 0;
+    struct text kind = {0};
+    double seconds = is ? is->seconds : 0;
+    kind_of(u, &kind);
+    w->failed |= kind.failed;
+    if (is && w->kinds && !w->rated && !kind.failed) {
+        add_kind(w, kind.data, seconds, usual(p, i));
+        add_kind(w, "", seconds, usual(p, i));
+    }
+    if (!is && w->rated && !kind.failed) seconds = rated(w, kind.data, usual(p, i));
+    text_free(&kind);
+    return seconds;
 }
 
 static void *zeros(struct pricing *w, size_t n, size_t size) {
@@ -244,7 +286,7 @@ static struct step_units units_of_program(struct pricing *w, const struct progra
     for (; u.n < p->n_items && !w->failed; u.n++) {
         const struct program_item *i = &p->item[u.n];
         const int64_t parts = i->parts[0] > i->parts[1] ? i->parts[0] : i->parts[1];
-        u.seconds[u.n] = price_of(w, p, i->unit);
+        u.seconds[u.n] = price_of(w, p, u.n);
         u.parts[u.n] = parts < 1 ? 1 : parts > PLAN_MOST_THREADS ? PLAN_MOST_THREADS : (int)parts;
     }
     return u;
@@ -366,7 +408,11 @@ static void add_size(struct pricing *w, const struct machine *m, int k, int size
     const struct step_units u = units_of_program(w, p);
     double *at = zeros(w, u.n + 2, sizeof *at);
     to->at[size] = zeros(w, (size_t)to->buckets, sizeof *to->at[size]);
-    for (size_t i = 0; i < u.n && !w->failed; i++) to->work[size] += u.seconds[i];
+    for (size_t i = 0; i < u.n && !w->failed; i++) {
+        to->work[size] += u.seconds[i];
+        if (p->item[i].unit->node[0]->move) w->moves += u.seconds[i];
+    }
+    w->lanes += to->work[size];
     if (w->failed) return;
     for (int leg = 0; leg < (to->pipeline ? t->buckets.legs : 1) && !w->failed; leg++) {
         const size_t begin = k ? t->items[size][leg] : 0, end = k ? t->items[size][leg + 1] : u.n;
@@ -404,27 +450,41 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     bool sums = false; /* else the step makes all of them */
     for (int i = 0; i < t->shape.n_tops; i++) sums |= t->shape.top[i] >= t->shape.lanes;
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
-        to->sum[t->bucket_of[i]] += price_of(w, t->merge, t->merge->item[i].unit);
+        to->sum[t->bucket_of[i]] += price_of(w, t->merge, i);
     if (to->pipeline && !w->failed) add_leg_sums(m, to);
 }
 
-tri_status price_run(const tri_run *run, const struct prices *p, struct run_price *out) {
-    const struct machine *m = run->executable;
+static tri_status price_all(struct pricing *w, struct run_price *out) {
+    const struct machine *m = w->run->executable;
     const struct compilation *c = &m->compilation;
-    struct pricing w = {.p = p, .run = run};
-    struct step_shape shape = {.threads = all_threads(run)};
-    tri_status status = TRI_OK;
+    struct step_shape shape = {.threads = all_threads(w->run)};
     *out = (struct run_price){0};
-    shape.pre = units_of_program(&w, &m->pre);
-    shape.step = units_of_program(&w, &m->step);
+    w->lanes = w->moves = 0;
+    w->known = w->lacks = 0;
+    shape.pre = units_of_program(w, &m->pre);
+    shape.step = units_of_program(w, &m->step);
     for (int k = 0; k < 2; k++)
-        if ((k ? c->lane : c->count)[0]) add_lanes(&w, m, k, &shape.lanes[k]);
-    if (w.failed) status = base_no_memory("the price of a step");
-    out->units = (int)w.seen.n;
-    out->known = w.known;
-    out->lacks = w.lacks;
-    if (!status && out->known == out->units) status = step_price(&shape, &out->step);
+        if ((k ? c->lane : c->count)[0]) add_lanes(w, m, k, &shape.lanes[k]);
+    if (w->failed) return base_no_memory("the price of a step");
+    out->units = (int)w->seen.n;
+    out->known = w->known;
+    out->lacks = w->lacks;
+    out->moves = w->lanes > 0 ? w->moves / w->lanes : 0;
+    return out->known == out->units || w->rated ? step_price(&shape, &out->step) : TRI_OK;
+}
+
+tri_status price_run(const tri_run *run, const struct prices *p, struct price_kinds *kinds,
+                     struct run_price *out) {
+    struct pricing w = {.p = p, .run = run, .kinds = kinds ? &kinds->sum : NULL};
+    tri_status status = price_all(&w, out);
     prices_free(&w.seen);
+    if (!status && kinds && out->known < out->units) {
+        w.rated = true;
+        status = price_all(&w, out);
+        prices_free(&w.seen);
+    }
     arena_free(&w.arena);
     return status;
 }
+
+void price_kinds_free(struct price_kinds *k) { prices_free(&k->sum); }

@@ -12,6 +12,7 @@ struct run_price {
     int units, known; /* different ones of a step; of these, those that have a price */
     int lacks; /* if one has none: the threads that compute at the same time, for which it lacks */
     struct step_price step;
+    double moves; /* of the lanes' units, the part of their time that moves between seats take */
 };
 
 /* Whether it is a run whose steps have a price. */
@@ -24,7 +25,15 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
  * process, with as many threads as all workers have, on random samples. *seconds: of a step, if it
  * is one of that run; else 0. */
 tri_status price_learn(const tri_run *run, double least, struct prices *p, double *seconds);
-/* With the executable that the run begins with. If some are not known, `step` is not set. */
-tri_status price_run(const tri_run *run, const struct prices *p, struct run_price *out);
+/* By the operators of a unit: what those with a price take, compared with usual rates. */
+struct price_kinds {
+    struct prices sum;
+};
+/* With the executable that the run begins with. If some units are not known, `step` is not set; but
+ * with kinds (nullable), these get a price by their operations and bytes, as units of the same
+ * operators take that are known, of this run and of those that were priced before. */
+tri_status price_run(const tri_run *run, const struct prices *p, struct price_kinds *kinds,
+                     struct run_price *out);
+void price_kinds_free(struct price_kinds *k);
 
 #endif

@@ -25,31 +25,47 @@ static bool lend(tri_data *d, bool kept) {
     return before;
 }
 
-tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes) {
+tri_run *trial_plan(tri_run *own, const struct trial *t) {
     tri_options o = t->options;
     tri_data *data = own->data ? own->data : o.source, *eval = own->policy->data;
     const bool watched = !own->worker || own->worker->context; /* the others only plan */
     if (watched) own->executor->at(own, CREW_AT_COMPILE, -1); /* many trials are no stall */
     tri_graph *g = graph_duplicate(own->written ? own->written : own->model, t->batch);
-    if (!g) return base_last();
+    if (!g) return NULL;
     o.batch = t->batch;
-    o.memory_limit = 0;
-    o.save_plan = NULL;
     o.source = data;
     if (own->data) o.subset = NULL; /* these are the samples of the subset */
     o.eval_source = eval;
     const bool kept = lend(data, true), eval_kept = lend(eval, true);
     tri_run *run = run_plan_with_data(g, &o, t->size.workers ? &t->size : NULL);
-    if (run) {
-        const struct machine *last = evaluation_machine(run);
-        *bytes = budget_with_others(last, &run->store) + budget_program(last);
-        if (!data) own->data = run->data, run->data = NULL;
-        if (!eval) own->policy->data = run->policy->data, run->policy->data = NULL;
-        run_free(run);
-    }
     lend(data, kept);
     lend(eval, eval_kept);
-    return run ? TRI_OK : base_last();
+    if (run && !data) own->data = run->data;
+    if (run && !eval) own->policy->data = run->policy->data;
+    return run;
+}
+
+void trial_end(const tri_run *own, tri_run *run) {
+    if (!run) return;
+    if (run->data == own->data) run->data = NULL;
+    if (run->policy->data == own->policy->data) run->policy->data = NULL;
+    run_free(run);
+}
+
+size_t trial_needs(const tri_run *run) {
+    const struct machine *last = evaluation_machine(run);
+    return budget_with_others(last, &run->store) + budget_program(last);
+}
+
+tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes) {
+    struct trial free_of_limit = *t;
+    free_of_limit.options.memory_limit = 0;
+    free_of_limit.options.save_plan = NULL;
+    tri_run *run = trial_plan(own, &free_of_limit);
+    if (!run) return base_last();
+    *bytes = trial_needs(run);
+    trial_end(own, run);
+    return TRI_OK;
 }
 
 /* ---- options that help ---- */

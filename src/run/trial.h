@@ -15,8 +15,12 @@ struct trial {
 
 /* The run itself. */
 struct trial trial_of(const tri_run *own);
-/* *bytes: what the run needs, with its programs, whatever the limit. Trials have the run's data;
- * the first opens them for all trials. */
+/* Plans it. Trials have the run's data; the first opens them for all trials. Null with a message. */
+tri_run *trial_plan(tri_run *own, const struct trial *t);
+void trial_end(const tri_run *own, tri_run *run);
+/* What a planned run needs, with its programs. */
+size_t trial_needs(const tri_run *run);
+/* *bytes: what the run needs, whatever the limit. */
 tri_status trial_bytes(tri_run *own, const struct trial *t, size_t *bytes);
 
 #define LIGHTER_MOST 16

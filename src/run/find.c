@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run/find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/host.h"
+#include "machine/budget.h"
+#include "plan/option_rows.h"
+#include "plan/ready.h"
+#include "run/evaluate.h"
+#include "run/executor.h"
+
+#define SIMPLER 1.02 /* of two plans, the simpler one may take so much longer */
+#define CLOSE 1.15   /* plans that are rated this close to the best are measured */
+#define LANES_MOST 64
+#define MEASURE_STEP 1.0 /* seconds, for the units of a plan */
+#define MEASURE_MOST 60.0
+
+const char *find_measure_word(void *at, const char *value) {
+    const int word = option_word(WORDS("unknown", "always", "never"), value);
+    *(enum find_measure *)at = word < 0 ? FIND_UNKNOWN : (enum find_measure)word;
+    return word < 0 ? "always, unknown or never" : NULL;
+}
+
+/* ---- the list ---- */
+
+static tri_status add(struct find *f, const struct found *p) {
+    if (!ARRAY_GROW(f->plan, f->n, f->capacity)) return base_no_memory("plans");
+    f->plan[f->n] = *p;
+    f->plan[f->n].order = f->n;
+    f->n++;
+    return TRI_OK;
+}
+
+/* A way to divide a lane over the workers; the first is none. mesh: seats. */
+struct division {
+    int mesh, stages;
+    const char *strategy, *unset, *pipeline;
+};
+
+static bool is_given(const tri_options *o) {
+    return o->mesh || o->strategy || o->unset || o->plan;
+}
+
+static tri_status add_division(struct find *f, struct found p, const struct division *d) {
+    tri_options *o = &p.t.options;
+    if (d->mesh) {
+        o->mesh = arena_text(&f->arena, "model=%d", d->mesh);
+        o->strategy = d->strategy;
+        o->unset = d->unset;
+        p.same_bits = false;
+        if (!o->mesh) return base_no_memory("plans");
+    }
+    if (d->stages) o->stages = d->stages;
+    if (d->pipeline) o->pipeline = d->pipeline;
+    return add(f, &p);
+}
+
+/* All ways of dividing over so many workers. */
+static tri_status add_divisions(struct find *f, const struct found *p) {
+    const tri_options *o = &f->own->options;
+    const struct division none = {0};
+    const bool staged = f->own->machine->compilation.stages > 0 || o->stages;
+    tri_status status = add_division(f, *p, &none);
+    for (int n = 2; n <= p->workers && !status; n *= 2) {
+        const struct division orders[] = {{.stages = n}, {.stages = n, .pipeline = "zero-bubble"}};
+        for (size_t i = 0; i < (o->pipeline ? 1 : COUNT(orders)) && !staged && !status; i++)
+            if (p->lanes > 1) status = add_division(f, *p, &orders[i]);
+    }
+    if (!f->ask.any || is_given(o) || f->own->machine->compilation.strategies.mesh.n)
+        return status;
+    for (int n = 2; n <= p->workers && !status; n *= 2) {
+        const struct division batch = {.mesh = n, .unset = "batch"};
+        for (const struct strategy_ready *r = strategies_ready; r->name && !status; r++)
+            status = add_division(f, *p, &(struct division){.mesh = n, .strategy = r->name});
+        if (!status) status = add_division(f, *p, &batch);
+    }
+    return status;
+}
+
+/* Workers and their threads: powers of two, and all cores. */
+static tri_status add_places(struct find *f, struct found p) {
+    const int cores = host_cores();
+    tri_status status = TRI_OK;
+    for (int workers = 1; workers <= cores && !status; workers *= 2) {
+        if (f->ask.workers) workers = f->ask.workers;
+        for (int threads = cores / workers > 1 ? cores / workers : 1; threads && !status;
+             threads /= 2) {
+            if (f->ask.threads) threads = f->ask.threads;
+            p.workers = workers;
+            p.threads = threads;
+            p.t.size = (struct crew_size){0};
+            if (workers > 1)
+                p.t.size = (struct crew_size){.workers = workers, .threads = threads,
+                                              .most = workers};
+            p.t.options.threads = threads;
+            status = add_divisions(f, &p);
+            if (f->ask.threads || f->ask.all || (f->ask.workers && workers > cores)) break;
+        }
+        if (f->ask.workers) break;
+    }
+    return status;
+}
+
+static tri_status list(struct find *f) {
+    const struct machine *m = f->own->machine;
+    struct found p = {.t = trial_of(f->own), .same_bits = true, .lanes = m->lanes};
+    p.t.options.memory_limit = 0;
+    p.t.options.save_plan = "-"; /* its text is wanted; nothing is written */
+    tri_status status = add_places(f, p);
+    if (!f->ask.any || f->own->options.lanes) return status;
+    for (int64_t lanes = 1; lanes <= m->batch && lanes <= LANES_MOST && !status; lanes *= 2) {
+        if (lanes == m->lanes || m->batch % lanes) continue;
+        p.lanes = p.t.options.lanes = lanes;
+        p.same_bits = false;
+        status = add_places(f, p);
+    }
+    return status;
+}
+
+/* ---- each ---- */
+
+static bool is_rated(const struct found *p) { return p->price.known < p->price.units; }
+
+static tri_status price(struct find *f, struct found *p) {
+    return price_run(p->run, f->prices, &f->kinds, &p->price);
+}
+
+/* What would make a plan fit, in the order in which it is tried; each beside those before. */
+static tri_status add_lighter(struct find *f, const struct found *p) {
+    const tri_options *own = &f->own->options;
+    struct found lighter = *p;
+    tri_options *o = &lighter.t.options;
+    lighter.run = NULL;
+    lighter.how = FOUND_FITS;
+    if (!own->recompute && !o->recompute) {
+        o->recompute = "full";
+        return add(f, &lighter);
+    }
+    if (!own->zero && !o->zero) {
+        o->zero = "3";
+        return add(f, &lighter);
+    }
+    return TRI_OK;
+}
+
+/* One that is recomputed as a whole fits: less may suffice. */
+static tri_status add_fit(struct find *f, const struct found *p) {
+    struct found fitted = *p;
+    if (!p->t.options.recompute || strcmp(p->t.options.recompute, "full") ||
+        f->own->options.recompute)
+        return TRI_OK;
+    fitted.run = NULL;
+    fitted.t.options.recompute = "fit";
+    fitted.t.options.memory_limit = (int64_t)f->limit;
+    return add(f, &fitted);
+}
+
+/* The seconds that a plan takes at least, if the work of its lanes is that of a plan that was
+ * compiled, divided evenly. 0: not known. */
+static double bound_of(const struct find *f, const struct found *p) {
+    for (size_t i = 0; i < f->n; i++) {
+        const struct found *q = &f->plan[i];
+        if (q->how != FOUND_FITS || !q->run || q->lanes != p->lanes || q->t.options.mesh ||
+            q->t.options.stages || q->workers * q->threads != p->workers * p->threads)
+            continue;
+        return q->price.step.units;
+    }
+    return 0;
+}
+
+static bool better(const struct found *p, const struct found *q) {
+    return p->price.step.seconds != q->price.step.seconds
+               ? p->price.step.seconds < q->price.step.seconds
+               : p->order < q->order;
+}
+
+static const struct found *best_of(const struct find *f) {
+    const struct found *best = NULL, *simplest = NULL;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->plan[i].run && (!best || better(&f->plan[i], best))) best = &f->plan[i];
+    for (size_t i = 0; i < f->n; i++) {
+        const struct found *p = &f->plan[i];
+        if (p->run && p->price.step.seconds <= SIMPLER * best->price.step.seconds &&
+            (!simplest || p->order < simplest->order))
+            simplest = p;
+    }
+    return simplest;
+}
+
+/* A plan is cut if its bound says that it cannot be better; those of no mesh and stages are not, so
+ * that a user sees each of them. */
+static bool is_cut(const struct find *f, struct found *p) {
+    const struct found *best = best_of(f);
+    if (!best || !(p->t.options.mesh || p->t.options.stages) || f->own->options.mesh ||
+        f->own->options.stages)
+        return false;
+    p->bound = bound_of(f, p);
+    return p->bound * SIMPLER >= best->price.step.seconds;
+}
+
+static tri_status look(struct find *f, size_t i) {
+    struct found *p = &f->plan[i];
+    if (is_cut(f, p)) {
+        p->how = FOUND_CUT;
+        return TRI_OK;
+    }
+    tri_run *run = trial_plan(f->own, &p->t);
+    if (!run) {
+        p->how = FOUND_REFUSED;
+        p->note = arena_copy(&f->arena, tri_message());
+        return TRI_OK;
+    }
+    p->bytes = trial_needs(run);
+    p->lanes = run_lanes(run);
+    if (p->bytes > f->limit) {
+        p->how = FOUND_TOO_LARGE;
+        trial_end(f->own, run);
+        return add_lighter(f, p);
+    }
+    p->run = run;
+    tri_status status = price_check(run);
+    if (!status) status = price(f, p);
+    const struct found now = *p; /* the list may move */
+    return status ? status : add_fit(f, &now);
+}
+
+/* ---- measuring ---- */
+
+/* The next plan whose units are to be measured; null: all that matter are known. */
+static struct found *next_unknown(struct find *f) {
+    const struct found *best = best_of(f);
+    struct found *next = NULL;
+    for (size_t i = 0; best && i < f->n; i++) {
+        struct found *p = &f->plan[i];
+        if (p->run && is_rated(p) &&
+            p->price.step.seconds <= CLOSE * best->price.step.seconds && (!next || better(p, next)))
+            next = p;
+    }
+    return next;
+}
+
+/* A first look at the machine: how many seconds it takes to measure a plan. */
+static double takes(const struct found *p) {
+    const double step = 2 * p->price.step.seconds;
+    return MEASURE_STEP > 5 * step ? 2 * MEASURE_STEP : 6 * step;
+}
+
+static tri_status measure_plan(struct find *f, struct found *p) {
+    const bool quiet = f->own->options.quiet;
+    const double began = base_seconds();
+    double seconds;
+    struct text t = {0};
+    find_describe(p, &t);
+    if (!quiet)
+        fprintf(stderr, "trireme: %d unit(s) of %s are measured, about %.0f s\n",
+                p->price.units - p->price.known, t.data ? t.data : "a plan", takes(p));
+    text_free(&t);
+    tri_status status = price_learn(p->run, MEASURE_STEP, f->prices, &seconds);
+    f->measured += base_seconds() - began;
+    for (size_t i = 0; i < f->n && !status; i++)
+        if (f->plan[i].run) status = price(f, &f->plan[i]);
+    return status;
+}
+
+static tri_status measure(struct find *f) {
+    struct found *p;
+    tri_status status = TRI_OK;
+    if (f->ask.measure == FIND_NEVER) return TRI_OK;
+    while (!status && (p = next_unknown(f)) && f->measured + takes(p) < MEASURE_MOST)
+        status = measure_plan(f, p);
+    if (!status && f->measured > 0) prices_keep(f->prices, f->ask.keep);
+    return status;
+}
+
+/* ---- all ---- */
+
+static bool look_again(struct find *f, tri_status *status) {
+    bool any = false;
+    for (size_t i = 0; i < f->n && !*status; i++) {
+        if (f->plan[i].how != FOUND_CUT || is_cut(f, &f->plan[i])) continue;
+        f->plan[i].how = FOUND_FITS;
+        *status = look(f, i);
+        any |= f->plan[i].run != NULL;
+    }
+    return any && !*status;
+}
+
+static int sorted(const void *a, const void *b) {
+    const struct found *p = a, *q = b;
+    if (p->how != q->how) return (int)p->how - (int)q->how;
+    if (p->how == FOUND_FITS) return better(p, q) ? -1 : 1;
+    return p->order < q->order ? -1 : 1;
+}
+
+/* Best first; what is simpler and about as fast counts as better than that. */
+static void sort(struct find *f) {
+    const struct found *best = best_of(f);
+    const size_t first = best ? best->order : 0;
+    if (f->n) qsort(f->plan, f->n, sizeof *f->plan, sorted);
+    for (size_t i = 0; i < f->n; i++) {
+        f->fit += f->plan[i].how == FOUND_FITS;
+        if (!best || f->plan[i].order != first) continue;
+        const struct found is = f->plan[i];
+        memmove(f->plan + 1, f->plan, i * sizeof is);
+        f->plan[0] = is;
+    }
+}
+
+tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *prices,
+                      struct find *out) {
+    *out = (struct find){.own = own, .ask = *ask, .prices = prices};
+    out->limit = budget_verdict(evaluation_machine(own), &own->store,
+                                own->options.memory_limit).limit;
+    tri_status status = list(out);
+    for (size_t i = 0; i < out->n && !status; i++) status = look(out, i); /* n grows */
+    /* Prices that were measured may show that some were cut too early. */
+    do {
+        if (!status) status = measure(out);
+    } while (!status && look_again(out, &status));
+    for (size_t i = 0; i < out->n; i++) {
+        out->units += out->plan[i].price.units;
+        out->known += out->plan[i].price.known;
+    }
+    sort(out);
+    return status;
+}
+
+void find_free(struct find *f) {
+    for (size_t i = 0; i < f->n; i++) trial_end(f->own, f->plan[i].run);
+    free(f->plan);
+    price_kinds_free(&f->kinds);
+    arena_free(&f->arena);
+    *f = (struct find){0};
+}
+
+const struct found *find_least(const struct find *f) {
+    const struct found *least = NULL;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->plan[i].bytes && (!least || f->plan[i].bytes < least->bytes)) least = &f->plan[i];
+    return least;
+}
+
+/* ---- texts ---- */
+
+tri_status find_print(struct find *f, const struct found *p, struct text *out) {
+    (void)f;
+    tri_status status = plan_add_number(&p->run->own_plan, PLAN_PREDICTED,
+                                        (int64_t)(1e6 * p->price.step.seconds + 0.5));
+    if (!status) plan_print(&p->run->own_plan, out);
+    return status;
+}
+
+void find_describe(const struct found *p, struct text *out) {
+    const tri_options *o = &p->t.options;
+    text_add(out, "%lld lane(s), %d worker(s) x %d thread(s)", (long long)p->lanes, p->workers,
+             p->threads);
+    if (o->mesh) text_add(out, ", mesh %s", o->mesh);
+    if (o->strategy) text_add(out, " %s", o->strategy);
+    if (o->unset) text_add(out, " --unset %s", o->unset);
+    if (o->stages) text_add(out, ", %lld stages", (long long)o->stages);
+    if (o->pipeline) text_add(out, " %s", o->pipeline);
+    if (o->recompute) text_add(out, ", recompute %s", o->recompute);
+    if (o->zero) text_add(out, ", ZeRO %s", o->zero);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Finds plans for a run: lists those that it may have, plans the memory of each, and predicts what
+ * a step takes. What the options say is kept. */
+#ifndef RUN_FIND_H
+#define RUN_FIND_H
+
+#include "run/price.h"
+#include "run/trial.h"
+
+enum find_measure { FIND_UNKNOWN, FIND_ALWAYS, FIND_NEVER };
+/* The setter of an option, of an enum find_measure. */
+const char *find_measure_word(void *at, const char *value);
+
+struct find_ask {
+    int workers, threads; /* given; 0: searched. With one worker, the run has one process */
+    bool any;             /* the grain is searched, too: lanes and mesh */
+    bool all;             /* no core may idle */
+    enum find_measure measure;
+    const struct text *keep; /* the machine file, of prices_open */
+};
+
+enum found_how {
+    FOUND_FITS,
+    FOUND_TOO_LARGE,
+    FOUND_CUT,    /* by its bound: without waits and moves it would take as long as the best */
+    FOUND_REFUSED /* the run does not allow it */
+};
+
+struct found {
+    struct trial t;
+    int workers, threads;
+    enum found_how how;
+    bool same_bits; /* as with the options as they are */
+    tri_run *run;   /* planned; null if it is none that fits */
+    size_t bytes;
+    int64_t lanes;
+    struct run_price price;
+    double bound;     /* seconds; if it is cut */
+    const char *note; /* why it is refused */
+    size_t order;     /* as it was listed: simple ones are first */
+};
+
+struct find {
+    tri_run *own; /* as the options say. Not owned */
+    struct find_ask ask;
+    struct prices *prices;
+    struct found *plan; /* those that fit first, the best first of all */
+    size_t n, capacity, fit;
+    size_t limit;       /* of memory */
+    struct price_kinds kinds;
+    int units, known;   /* of the plans that were compiled */
+    double measured;    /* seconds that it took to measure what was unknown; 0: nothing was */
+    struct arena arena;
+};
+
+/* own: planned with its data (run_plan_with_data), as one process. Needs find_free in any case. */
+tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *prices,
+                      struct find *out);
+void find_free(struct find *f);
+/* The file that says how it is divided, with the time that is predicted. */
+tri_status find_print(struct find *f, const struct found *p, struct text *out);
+/* "8 lanes, 2 workers with 1 thread, recompute full" */
+void find_describe(const struct found *p, struct text *out);
+/* The least that the run needs with any of the plans, and with which. Null: all are refused. */
+const struct found *find_least(const struct find *f);
+
+#endif
