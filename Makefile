@@ -22,7 +22,7 @@ prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
 .PHONY: all demo test test-slow test-hosts bench bench-kernels bench-workers bench-hosts \
-    bench-wire bench-pairs bench-profile bench-page story bench-convergence bench-deps install \
+    bench-wire bench-plan bench-pairs bench-profile bench-page story bench-convergence bench-deps install \
     clean help
 
 all:
@@ -70,6 +70,11 @@ bench-hosts: all
 bench-wire: all
 	@$(PYTHON) bench/wire.py $(BUILD) $(rows) $(rounds) $(if $(SHORT),--short)
 
+# What was measured is kept in RESULTS. A quick run: make bench-plan CELLS=mlp/one,lenet5/workers
+bench-plan: all
+	python3 bench/plan.py $(BUILD) $(if $(CELLS),--cells $(CELLS)) \
+	  $(if $(RESULTS),--results $(RESULTS)) $(if $(PAIRS),--pairs $(PAIRS))
+
 # make bench-pairs OLD=../before/build/src/trireme ROWS=lenet5 ROUNDS=3
 bench-pairs: all
 	@$(PYTHON) bench/pairs.py $(BUILD) $(or $(OLD),$(error OLD=PROGRAM is missing)) $(rows) \
@@ -116,6 +121,8 @@ help:
 	@echo 'make bench-hosts               measures runs over several hosts; takes ROWS and ROUNDS'
 	@echo 'make bench-wire                measures what moves between hosts: sums by each path, bytes'
 	@echo '                               and loss by format; takes ROWS and ROUNDS, SHORT=1 is quick'
+	@echo 'make bench-plan                measures what steps take beside what plan price predicts;'
+	@echo '                               takes CELLS, PAIRS and RESULTS'
 	@echo 'make bench-pairs OLD=PROGRAM   measures training beside another build of trireme, in turns;'
 	@echo '                               takes ROWS and ROUNDS'
 	@echo 'make bench-profile             measures what recording one span of a profile costs'

@@ -87,7 +87,7 @@ static void add_ms(const struct found *p, struct text *t) {
 /* Without what takes its time: "moves 14 %, waits 9 %". */
 static void add_shares(const struct found *p, struct text *t) {
     const struct step_price *s = &p->price.step;
-    const double waits = 1 - s->units / s->seconds, moves = p->price.moves * s->units / s->seconds;
+    const double waits = 1 - (s->units + p->price.overhead) / s->seconds, moves = p->price.moves * s->units / s->seconds;
     if (moves >= 0.0005) text_add(t, "moves %.1f %%, ", 100 * moves);
     text_add(t, "waits %.1f %%", 100 * (waits > 0 ? waits : 0));
 }
@@ -262,6 +262,9 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text kept = {0}, out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = cli_check_launch(&own.launch, &a.options);
+    if (!status && own.launch.hosts)
+        status = base_fail(TRI_USAGE, "plans over several hosts are not searched yet: leave out "
+                           "--hosts");
     if (!status && own.row && !own.save)
         status = base_fail(TRI_USAGE, "--row %lld names the plan that --save FILE writes",
                            (long long)own.row);

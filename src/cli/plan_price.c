@@ -15,15 +15,19 @@
 struct own {
     struct launch launch; /* first, for launch_rows */
     enum find_measure measure;
+    bool json;
 };
 
 static const struct option_row rows[] = {
     {"--measure", "WHEN", "run steps on random samples to measure the units: always, unknown (if "
      "the price of one is not known, the default), never", OWN(find_measure_word, measure)},
+    {"--json", NULL, "print it as JSON, in seconds", OWN(option_given, json)},
     {0},
 };
 
-static tri_status check(const tri_options *o) {
+static tri_status check(const struct launch *l, const tri_options *o) {
+    if (l->hosts)
+        return base_fail(TRI_USAGE, "several hosts have no price yet: leave out --hosts");
     const char *const surplus[] = {o->data ? "--data" : NULL, o->eval_data ? "--eval-data" : NULL,
                                    o->ckpt ? "--ckpt" : NULL};
     for (size_t i = 0; i < COUNT(surplus); i++)
@@ -44,20 +48,21 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
              (long long)run_lanes(run));
     if (run->worker) text_add(t, "%d worker(s) of ", run->executor->size(run));
     text_add(t, "%d thread(s)\n", run_threads(run));
-    if (is_priced->known < is_priced->units) {
-        text_add(t, "a step: not known, as the prices of %d of its %d units are not\n",
-                 is_priced->units - is_priced->known, is_priced->units);
-        return;
-    }
-    text_add(t, "a step: ");
+    const int known = is_priced->known, units = is_priced->units;
+    text_add(t, "a step: %s", known < units ? "~" : "");
     add_time(t, s->seconds);
-    text_add(t, ", by the prices of its %d unit(s)\nin lanes ", is_priced->units);
+    if (known < units)
+        text_add(t, ", by the prices of %d of its %d units, and the operations and bytes of the "
+                 "others\n", known, units);
+    else
+        text_add(t, ", by the prices of its %d unit(s)\n", units);
+    text_add(t, "in lanes ");
     add_time(t, s->lanes);
     text_add(t, ", before them ");
     add_time(t, s->pre);
     text_add(t, ", after them ");
     add_time(t, s->step);
-    text_add(t, "; threads wait %.1f %%\n", 100 * (1 - s->units / s->seconds));
+    text_add(t, "; threads wait %.1f %%\n", 100 * (1 - (s->units + is_priced->overhead) / s->seconds));
     if (!(measured > 0)) return;
     text_add(t, "measured just now: ");
     add_time(t, measured);
@@ -65,23 +70,34 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
              s->seconds < measured ? "too little" : "too much");
 }
 
+static void describe_json(const struct run_price *p, double measured, struct text *t) {
+    text_add(t, "{\"known\":%d,\"of\":%d", p->known, p->units);
+    text_add(t, ",\"seconds\":%.9g,\"units\":%.9g,\"moves\":%.6g", p->step.seconds,
+             p->step.units, p->moves);
+    if (measured > 0) text_add(t, ",\"measured\":%.9g", measured);
+    text_add(t, "}\n");
+}
+
 static tri_status price(const struct own *own, struct cli_arguments *a, struct prices *p,
                         const struct text *path, struct text *out) {
     struct run_price is_priced;
+    struct price_kinds kinds = {{0}};
     double measured = 0;
     tri_graph *g = cli_graph(a);
     const struct crew_size size = launch_size(&own->launch);
     tri_run *run = g ? run_plan(g, &a->options, own->launch.workers ? &size : NULL) : NULL;
     if (!run) return base_last();
     tri_status status = price_check(run);
-    if (!status) status = price_run(run, p, NULL, &is_priced);
+    if (!status) status = price_run(run, p, &kinds, &is_priced);
     if (!status && own->measure != FIND_NEVER &&
         (is_priced.known < is_priced.units || own->measure == FIND_ALWAYS)) {
         status = price_learn(run, MEASURE_SECONDS, p, &measured);
         if (!status) prices_keep(p, path);
-        if (!status) status = price_run(run, p, NULL, &is_priced);
+        if (!status) status = price_run(run, p, &kinds, &is_priced);
     }
-    if (!status) describe(a->model, run, &is_priced, measured, out);
+    if (!status && own->json) describe_json(&is_priced, measured, out);
+    else if (!status) describe(a->model, run, &is_priced, measured, out);
+    price_kinds_free(&kinds);
     run_free(run);
     return status;
 }
@@ -93,7 +109,7 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text path = {0}, out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = cli_check_launch(&own.launch, &a.options);
-    if (!status) status = check(&a.options);
+    if (!status) status = check(&own.launch, &a.options);
     if (own.launch.workers) launch_settle(&own.launch);
     run_leave_nothing(&a.options);
     a.options.data = "synthetic";

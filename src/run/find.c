@@ -235,17 +235,20 @@ static struct found *next_unknown(struct find *f) {
     struct found *next = NULL;
     for (size_t i = 0; best && i < f->n; i++) {
         struct found *p = &f->plan[i];
-        if (p->run && is_rated(p) &&
+        if (p->run && is_rated(p) && !p->tried &&
             p->price.step.seconds <= CLOSE * best->price.step.seconds && (!next || better(p, next)))
             next = p;
     }
     return next;
 }
 
-/* A first look at the machine: how many seconds it takes to measure a plan. */
+/* How many seconds it takes, about, to measure the units of a plan: some ten steps of as many lanes
+ * as there are threads, twice. */
 static double takes(const struct found *p) {
-    const double step = 2 * p->price.step.seconds;
-    return MEASURE_STEP > 5 * step ? 2 * MEASURE_STEP : 6 * step;
+    const double threads = p->workers * p->threads > 1 ? p->workers * p->threads : 2;
+    const double lanes = (double)p->lanes < threads ? threads : (double)p->lanes;
+    const double steps = 16 * p->price.step.seconds * threads / lanes;
+    return steps > 2 * MEASURE_STEP ? steps : 2 * MEASURE_STEP;
 }
 
 static tri_status measure_plan(struct find *f, struct found *p) {
@@ -253,6 +256,7 @@ static tri_status measure_plan(struct find *f, struct found *p) {
     const double began = base_seconds();
     double seconds;
     struct text t = {0};
+    p->tried = true;
     find_describe(p, &t);
     if (!quiet)
         fprintf(stderr, "trireme: %d unit(s) of %s are measured, about %.0f s\n",
@@ -269,7 +273,8 @@ static tri_status measure(struct find *f) {
     struct found *p;
     tri_status status = TRI_OK;
     if (f->ask.measure == FIND_NEVER) return TRI_OK;
-    while (!status && (p = next_unknown(f)) && f->measured + takes(p) < MEASURE_MOST)
+    while (!status && (p = next_unknown(f)) &&
+           (!(f->measured > 0) || f->measured + takes(p) < MEASURE_MOST))
         status = measure_plan(f, p);
     if (!status && f->measured > 0) prices_keep(f->prices, f->ask.keep);
     return status;

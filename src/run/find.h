@@ -32,6 +32,7 @@ struct found {
     enum found_how how;
     bool same_bits; /* as with the options as they are */
     tri_run *run;   /* planned; null if it is none that fits */
+    bool tried;     /* its units have been measured; a few may still be unknown */
     size_t bytes;
     int64_t lanes;
     struct run_price price;

@@ -17,6 +17,10 @@
 #define LONG 0.3
 #define MOST_STEPS 200
 
+/* Seconds that workers take to open a step and to end it. Two take 2.4 us more for one of the linear
+ * model than one process does. */
+#define OF_WORKERS 2.4e-6
+
 /* ---- units ---- */
 
 /* What their time depends on: not their names. Others than the usual kernels are named. */
@@ -74,9 +78,22 @@ static int busy_of(const tri_run *run, const struct program *p) {
 
 /* ---- measured ---- */
 
+/* Medians of single units add up to less than the median of their sums, as something disturbs some
+ * unit in most steps. time: [item][MOST_STEPS], which is sorted. */
+static double disturbed(double *time, int items, size_t steps) {
+    double sum[MOST_STEPS] = {0}, medians = 0;
+    for (int i = 0; i < items; i++) {
+        double *of = time + (size_t)i * MOST_STEPS;
+        for (size_t n = 0; n < steps; n++) sum[n] += of[n];
+        medians += pace_quantile(of, steps, 0.5);
+    }
+    return medians > 0 ? pace_quantile(sum, steps, 0.5) / medians : 1;
+}
+
 /* time: [item][MOST_STEPS], the seconds of all its calls in a step. Units of the same text share a
  * price. */
 static tri_status add_prices(const tri_run *run, double *time, size_t steps, struct prices *p) {
+    const double more = disturbed(time, items_number(run), steps);
     struct prices sum = {0}; /* by text: the seconds and calls of a step */
     struct item_at at;
     tri_status status = TRI_OK;
@@ -91,7 +108,7 @@ static tri_status add_prices(const tri_run *run, double *time, size_t steps, str
         const int busy = busy_of(run, at.p);
         const struct price *before = prices_find(&sum, text, busy);
         struct price now = before ? *before : (struct price){.unit = text, .busy = busy};
-        now.seconds += (double)steps * pace_quantile(time + (size_t)i * MOST_STEPS, steps, 0.5);
+        now.seconds += more * (double)steps * time[(size_t)i * MOST_STEPS + steps / 2];
         now.calls += calls;
         status = prices_add(&sum, &now);
     }
@@ -117,6 +134,20 @@ tri_status price_check(const tri_run *run) {
     return TRI_OK;
 }
 
+/* *median: seconds of a step, without the clocks that time its units. */
+static tri_status time_steps(tri_run *run, size_t enough, double least, double *median) {
+    double step[MOST_STEPS], total = 0;
+    tri_status status = TRI_OK;
+    size_t n = 0;
+    for (; !status && n < MOST_STEPS && (n < enough || total < least); n++) {
+        const double begin = base_seconds();
+        status = one_step(run);
+        total += step[n] = base_seconds() - begin;
+    }
+    *median = status ? 0 : pace_quantile(step, n, 0.5);
+    return status;
+}
+
 tri_status price_measure(tri_run *run, double least, struct prices *p, double *seconds) {
     tri_status status = TRI_OK;
     double took = 0;
@@ -125,19 +156,20 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
         status = one_step(run);
         took = base_seconds() - begin;
     }
+    const size_t enough = took < LONG ? LEAST_STEPS : 1 + FEW_STEPS;
+    if (!status) status = time_steps(run, enough, least / 2, seconds);
     if (!status) status = profile_begin(run);
     if (status) return status;
-    const size_t enough = took < LONG ? LEAST_STEPS : 1 + FEW_STEPS;
     const int items = items_number(run);
-    double step[MOST_STEPS], total = 0;
+    double total = 0;
     double *time = calloc((size_t)items * MOST_STEPS + 1, sizeof *time);
     double *before = calloc((size_t)items + 1, sizeof *before);
     size_t n = 0;
     if (!time || !before) status = base_no_memory("the times of units");
-    for (; !status && n < MOST_STEPS && (n < enough || total < least); n++) {
+    for (; !status && n < MOST_STEPS && (n < enough || total < least / 2); n++) {
         const double begin = base_seconds();
         status = one_step(run);
-        total += step[n] = base_seconds() - begin;
+        total += base_seconds() - begin;
         profile_add(run);
         for (int i = 0; i < items; i++) {
             time[(size_t)i * MOST_STEPS + n] = profile_seconds(run, i) - before[i];
@@ -148,7 +180,6 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
         status = base_fail(TRI_FAILED, "a step has too many calls of units to record them all: "
                            "fewer --lanes have fewer");
     if (!status) status = add_prices(run, time, n, p);
-    *seconds = status ? 0 : pace_quantile(step, n, 0.5);
     free(time);
     free(before);
     profile_end(run);
@@ -161,6 +192,44 @@ static void lessen(const struct machine *m, tri_options *o) {
     if (o->plan || !m->tree[1].g || m->compilation.n_sizes > 1) return;
     o->lanes = o->threads > 1 ? o->threads : 2;
     o->batch = m->batch / m->lanes * o->lanes;
+}
+
+/* Calls of units in a step, one after the other on the thread that makes most of them. */
+static double calls_of(const tri_run *run) {
+    const struct machine *m = run->executable;
+    double calls = (double)(m->pre.n_items + m->step.n_items);
+    for (int k = 0; k < 2; k++) {
+        int threads, claimers = claimers_of(m, run, k, &threads);
+        const struct program *p = k ? m->thread[0].lane : m->thread[0].count;
+        if (m->tree[k].g)
+            calls += (double)((m->lanes + claimers - 1) / claimers) * (double)p->n_items;
+    }
+    return calls;
+}
+
+/* What passes between the units of this network, as if it were one: of a call. The network has the
+ * same names, whatever its batch and lanes. */
+static const char *between(struct arena *a, const tri_run *run) {
+    const tri_graph *g = run->machine->whole;
+    uint64_t hash = 0;
+    for (size_t i = 0; i < g->n_nodes; i++)
+        hash = base_hash(g->node[i]->name, strlen(g->node[i]->name), hash);
+    return arena_text(a, "(between units of %016llx)", (unsigned long long)hash);
+}
+
+/* took: seconds of a step of the run, which is open. */
+static tri_status learn_between(const tri_run *run, double took, struct prices *p) {
+    struct run_price is;
+    struct arena a = {0};
+    const char *name = between(&a, run);
+    const double calls = calls_of(run);
+    tri_status status = name ? price_run(run, p, NULL, &is) : base_no_memory("the prices of units");
+    const double more = status ? 0 : took - is.step.seconds + is.overhead;
+    if (!status)
+        status = prices_add(p, &(struct price){name, all_threads(run),
+                                               more > 0 ? more / calls : 0, (int64_t)calls});
+    arena_free(&a);
+    return status;
 }
 
 static tri_status learn(const tri_run *run, int threads, bool less, double least, struct prices *p,
@@ -184,6 +253,7 @@ static tri_status learn(const tri_run *run, int threads, bool less, double least
     double took;
     if (!own) return base_last();
     tri_status status = price_measure(own, least, p, &took);
+    if (!status) status = learn_between(own, took, p);
     if (same && !status) *seconds = took;
     run_free(own);
     return status;
@@ -193,10 +263,8 @@ tri_status price_learn(const tri_run *run, double least, struct prices *p, doubl
     struct run_price is;
     *seconds = 0;
     tri_status status = learn(run, all_threads(run), true, least, p, seconds);
-    for (int before = -1; !status && !(status = price_run(run, p, NULL, &is)) && is.known < is.units;) {
-        if (is.known == before)
-            return base_fail(TRI_FAILED, "%d of %d units did not run in the steps that were "
-                             "measured", is.units - is.known, is.units);
+    for (int before = -1; !status && !(status = price_run(run, p, NULL, &is)) &&
+                          is.known < is.units && is.known != before;) {
         before = is.known;
         status = learn(run, is.lacks, true, least, p, seconds);
         if (!status) status = price_run(run, p, NULL, &is);
@@ -469,6 +537,10 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     out->units = (int)w->seen.n;
     out->known = w->known;
     out->lacks = w->lacks;
+    const char *name = between(&w->arena, w->run);
+    const struct price *more = name ? prices_find(w->p, name, shape.threads) : NULL;
+    out->overhead = more ? more->seconds * calls_of(w->run) : 0;
+    shape.overhead = out->overhead += w->run->worker ? OF_WORKERS : 0;
     out->moves = w->lanes > 0 ? w->moves / w->lanes : 0;
     return out->known == out->units || w->rated ? step_price(&shape, &out->step) : TRI_OK;
 }

@@ -12,18 +12,19 @@ struct run_price {
     int units, known; /* different ones of a step; of these, those that have a price */
     int lacks; /* if one has none: the threads that compute at the same time, for which it lacks */
     struct step_price step;
+    double overhead; /* seconds of the step that pass between units */
     double moves; /* of the lanes' units, the part of their time that moves between seats take */
 };
 
 /* Whether it is a run whose steps have a price. */
 tri_status price_check(const tri_run *run);
 /* Adds the prices of all units of an open run of one process, from as many steps as take so many
- * seconds, but some at least, after some that do not count. *seconds: the median of these steps,
- * whose kernels are timed. */
+ * seconds, but some at least, after some that do not count. *seconds: the median of others, whose
+ * units are not timed. */
 tri_status price_measure(tri_run *run, double least, struct prices *p, double *seconds);
 /* The same of a run that may only be planned, as one of several workers: opens another of one
- * process, with as many threads as all workers have, on random samples. *seconds: of a step, if it
- * is one of that run; else 0. */
+ * process, with as many threads as all workers have, on random samples. A few units run in several
+ * workers alone, and stay unknown. *seconds: of a step, if it is one of that run; else 0. */
 tri_status price_learn(const tri_run *run, double least, struct prices *p, double *seconds);
 /* By the operators of a unit: what those with a price take, compared with usual rates. */
 struct price_kinds {

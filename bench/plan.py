@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make bench-plan: what `trireme plan price` predicts beside what `trireme bench` measures, of six
+networks on one and two threads, two workers, and two workers with a mesh or stages.
+
+A cell is five pairs, each the units measured anew and then the steps. Its error is the median of
+predicted over measured, less 1, less half of the width of the pairs' middle half; if that is more
+than 10 %, the pairs are repeated, four times at most, and then the cell counts as not measurable.
+Beside it stands the error of the plain sum of the units. Cells are kept in --results, one line of
+JSON each, and not measured again.
+
+Usage: plan.py BUILD [--cells NETWORK/PLACE,...] [--results FILE] [--pairs N] [--within PERCENT]
+--within: fail if the error of a cell is larger."""
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+NETWORKS = {
+    "mlp": "mlp --batch 64 --optimizer adamw",
+    "lenet5": "lenet5 --batch 64",
+    "resnet18": "resnet18:form=small,size=32,classes=10 --batch 32",
+    "bert-tiny": "bert-tiny:seq=64 --batch 16",
+    "gpt2-tiny": "gpt2-tiny:seq=128 --batch 16",
+    "gpt2-small": "gpt2-small:seq=64 --batch 4",
+}
+DIVIDED = {"gpt2-tiny": "--stages 2", "gpt2-small": "--mesh model=2 --strategy megatron",
+           "bert-tiny": "--mesh model=2 --strategy megatron", "resnet18": "--stages 2",
+           "mlp": "--mesh model=2 --unset batch --lanes 4", "lenet5": "--stages 2"}
+PLACES = {"one": "--threads 1", "threads": "--threads 2", "workers": "-n 2 --threads 1",
+          "divided": "-n 2 --threads 1"}
+
+
+def words(cell):
+    network, place = cell.split("/")
+    return (NETWORKS[network] + " " + PLACES[place] +
+            (" " + DIVIDED[network] if place == "divided" else "")).split()
+
+
+def run(trireme, command):
+    done = subprocess.run([trireme, *command], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"trireme {' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def predicted(trireme, cell):
+    """Seconds of a step, and those of its units alone."""
+    is_ = json.loads(run(trireme, ["plan", "price", *words(cell), "--measure", "always",
+                                   "--json"]))
+    return is_["seconds"], is_["units"]
+
+
+def measured(trireme, cell):
+    out = run(trireme, ["bench", *words(cell)])
+    alone = re.search(r"median_ms=([0-9.]+)", out)
+    if alone:
+        return float(alone.group(1)) / 1000
+    head, row = [line.split() for line in out.splitlines() if line.strip()][-2:]
+    batch = int(words(cell)[words(cell).index("--batch") + 1])
+    return batch / float(row[head.index("samples/s")].replace(",", ""))
+
+
+def width(values):
+    quarter = statistics.quantiles(values, n=4)
+    return quarter[2] - quarter[0]
+
+
+def measure(trireme, cell, pairs):
+    best = None
+    for _ in range(4):
+        ratios, sums, steps = [], [], []
+        for _ in range(pairs):
+            step, units = predicted(trireme, cell)
+            took = measured(trireme, cell)
+            ratios.append(step / took)
+            sums.append(units / took)
+            steps.append(took)
+        if not best or width(ratios) < best["width"]:
+            best = {"cell": cell, "ratio": statistics.median(ratios), "width": width(ratios),
+                    "sum": statistics.median(sums), "ms": 1000 * statistics.median(steps)}
+        if best["width"] <= 0.1:
+            break
+    return best
+
+
+def error(is_):
+    """In percent, with its sign."""
+    off = abs(is_["ratio"] - 1) - is_["width"] / 2
+    return 100 * max(0, off) * (1 if is_["ratio"] > 1 else -1)
+
+
+def line(is_):
+    if is_["width"] > 0.1:
+        return f"{is_['cell']:22} {is_['ms']:9.2f}  not measurable: pairs differ by " \
+               f"{100 * is_['width']:.1f} %"
+    return f"{is_['cell']:22} {is_['ms']:9.2f} {100 * (is_['ratio'] - 1):+8.1f} " \
+           f"{50 * is_['width']:6.1f} {error(is_):+8.1f} {100 * (is_['sum'] - 1):+10.1f}"
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("build")
+    p.add_argument("--cells")
+    p.add_argument("--results")
+    p.add_argument("--pairs", type=int, default=5)
+    p.add_argument("--within", type=float)
+    a = p.parse_args()
+    cells = a.cells.split(",") if a.cells else [f"{n}/{w}" for n in NETWORKS for w in PLACES]
+    trireme = os.path.join(os.path.abspath(a.build), "src/trireme")
+    known = {}
+    if a.results and os.path.exists(a.results):
+        known = {x["cell"]: x for x in map(json.loads, open(a.results))}
+    cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
+    print(f"{os.cpu_count()} cores, {cpu.group(1) if cpu else ''}; {time.strftime('%Y-%m-%d')}")
+    print(f"{'cell':22} {'ms/step':>9} {'off %':>8} {'half':>6} {'error':>8} {'sum off %':>10}")
+    found = []
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["XDG_CACHE_HOME"] = cache
+        for cell in cells:
+            is_ = known.get(cell) or measure(trireme, cell, a.pairs)
+            if cell not in known and a.results:
+                with open(a.results, "a") as f:
+                    f.write(json.dumps(is_) + "\n")
+            found.append(is_)
+            print(line(is_), flush=True)
+    good = [x for x in found if x["width"] <= 0.1]
+    large = [x for x in good if x["ms"] >= 5]
+    within = [x for x in large if abs(error(x)) <= 5]
+    print(f"{len(good)} of {len(found)} cells are measurable; of {len(large)} of 5 ms or more, "
+          f"{len(within)} are within 5 %; the largest error is "
+          f"{max((abs(error(x)) for x in good), default=0):.1f} %")
+    if a.within is not None and (len(good) < len(found) or
+                                 any(abs(error(x)) > a.within for x in good)):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
