@@ -54,6 +54,11 @@ static const char *link_way(void *at, const char *value) { /* int */
     return *(int *)at < 0 ? "tcp or ucx" : NULL;
 }
 
+static const char *grain(void *at, const char *value) { /* const char * */
+    *(const char **)at = value;
+    return strcmp(value, "keep") && strcmp(value, "any") ? "keep or any" : NULL;
+}
+
 const char *launch_path(void *at, const char *value) { /* int: 0, or 1 + enum path */
     static char expected[256];
     struct nearest near = {.wanted = value};
@@ -83,6 +88,12 @@ const struct option_row launch_rows[] = {
     {"--threads-per-worker", "T",
      "threads of each worker (default: the number of cores divided by that of workers)", threads,
      FIELD(threads), USE_TRAIN | USE_MEMORY, .group = GROUP_WORKERS},
+    {"--grain", "WHAT",
+     "what `plan find` and --parallel auto search (default: keep; of plan find: any):\n"
+     "keep: only what changes no bit: workers, threads, stages, recomputation, ZeRO\n"
+     "any: lanes and mesh, too; the plan then has bits of its own",
+     grain, FIELD(grain), USE_TRAIN | USE_FIND, .group = GROUP_MESH,
+     .words = WORDS("keep", "any")},
     {"--stall-timeout", "S",
      "kill and replace a worker that makes no progress for S seconds (default: 10, or 20 times the "
      "longest time that the operator has taken)",

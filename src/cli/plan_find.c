@@ -7,28 +7,23 @@
 #include "base/host.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/visit.h"
 #include "io/outfile.h"
 #include "machine/budget.h"
 #include "observe/log.h"
 #include "run/executor.h"
-#include "run/find.h"
+#include "search/find.h"
 #include "run/open.h"
 
 #define TOP 10
 
 struct own {
     struct launch launch; /* first, for launch_rows */
-    const char *grain, *top, *save;
+    const char *top, *save;
     enum find_measure measure;
     int64_t row;
     bool why, json, all;
 };
-
-static const char *grain_word(void *at, const char *value) {
-    const bool is = !strcmp(value, "keep") || !strcmp(value, "any");
-    *(const char **)at = value;
-    return is ? NULL : "keep or any";
-}
 
 static const char *top_word(void *at, const char *value) {
     int64_t n;
@@ -38,9 +33,6 @@ static const char *top_word(void *at, const char *value) {
 }
 
 static const struct option_row rows[] = {
-    {"--grain", "WHAT", "what is searched: keep, only what changes no bit: workers, threads, "
-     "stages, recomputation, ZeRO; any, lanes and mesh, too (default: any)",
-     OWN(grain_word, grain)},
     {"--measure", "WHEN", "run steps on random samples to measure units: always, unknown (those of "
      "good plans that have no price, the default), never", OWN(find_measure_word, measure)},
     {"--top", "N|all", "print so many plans (default: 10)", OWN(top_word, top)},
@@ -120,6 +112,8 @@ static void head(const struct find *f, struct text *t) {
     text_add(t, " MiB%s; ", f->own->options.memory_limit ? " asked" : "");
     if (f->measured > 0) text_add(t, "measured for %.1f s", f->measured);
     else text_add(t, "nothing was measured");
+    if (f->error > 0)
+        text_add(t, "; the latest run took %.3f times what was predicted", f->error);
     text_add(t, "\n");
 }
 
@@ -211,25 +205,8 @@ static tri_status save(struct find *f, const struct own *own) {
     if (!own->save) return TRI_OK;
     if (row > f->fit)
         return base_fail(TRI_USAGE, "--row %zu: there are %zu plan(s)", row, f->fit);
-    tri_status status = find_print(f, &f->plan[row - 1], &t);
+    tri_status status = find_print(&f->plan[row - 1], &t);
     status = text_write_file(&t, own->save, status);
-    return status;
-}
-
-/* No plan fits. */
-static tri_status none(const struct find *f) {
-    const struct found *least = find_least(f);
-    struct text t = {0};
-    if (!least) return base_fail(TRI_USAGE, "there is no plan: %s", f->n ? f->plan[0].note : "");
-    find_describe(least, &t);
-    text_add(&t, " needs ");
-    budget_mib(least->bytes, &t);
-    text_add(&t, " MiB, ");
-    budget_mib(least->bytes - f->limit, &t);
-    text_add(&t, " more than there are");
-    tri_status status = base_fail(TRI_USAGE, "none of %zu plan(s) fits: %s", f->n,
-                                  t.failed ? "" : t.data);
-    text_free(&t);
     return status;
 }
 
@@ -239,7 +216,7 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
     const struct find_ask ask = {
         .workers = own->launch.automatic ? 0 : own->launch.workers,
         .threads = own->launch.threads ? own->launch.threads : (int)a->options.threads,
-        .any = !own->grain || !strcmp(own->grain, "any"),
+        .any = !own->launch.grain || !strcmp(own->launch.grain, "any"),
         .all = own->all,
         .measure = own->measure,
         .keep = kept};
@@ -247,7 +224,7 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
     tri_run *run = g ? run_plan_with_data(g, &a->options, NULL) : NULL;
     if (!run) return base_last();
     tri_status status = find_plans(run, &ask, p, &f);
-    if (!status && !f.fit) status = none(&f);
+    if (!status && !f.fit) status = find_none(&f);
     if (!status) status = save(&f, own);
     if (!status) (own->json ? json(&f, out) : table(&f, own, out));
     find_free(&f);
@@ -268,6 +245,7 @@ static int run(const struct command *c, int argc, char **argv) {
     if (!status && own.row && !own.save)
         status = base_fail(TRI_USAGE, "--row %lld names the plan that --save FILE writes",
                            (long long)own.row);
+    if (!status && a.program) return visit_start(&a);
     if (!status) status = prices_open(&p, &kept);
     if (!status) status = find(&own, &a, &p, &kept, &out);
     prices_free(&p);
@@ -281,7 +259,8 @@ static const struct command command = {
     .arguments = "MODEL [options]",
     .help = "the plans that a run may have, with their memory and what a step takes, the best first",
     .takes_model = true,
-    .use = USE_MEMORY,
+    .takes_program = true,
+    .use = USE_MEMORY | USE_FIND,
     .rows = rows,
     .more_rows = launch_rows,
     .run = run,

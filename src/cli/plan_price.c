@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "run/executor.h"
-#include "run/find.h"
+#include "search/find.h"
 #include "run/open.h"
 
 #define MEASURE_SECONDS 1.0

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/launch_plan.h"
 #include "cli/launched.h"
 #include "cli/profile.h"
 #include "run/run.h"
@@ -79,6 +80,8 @@ static int run(const struct command *c, int argc, char **argv) {
     if (g.by && !own.workers) own.workers = g.workers;
     if (cli_check_launch(&own, &a.options)) return cli_fail();
     if (!a.options.out) a.options.out = "run";
+    if (!cli_is_worker() && launch_find_plan(&own, &a)) return cli_fail();
+    if (!cli_is_worker()) launch_predict(&own, &a);
     const bool shows = a.options.profile && !cli_is_worker();
     const int code = wants_agent(&own, &a, &g) ? launch(&own, &a, &g) : train(&a);
     return shows ? show_profile(&a, code) : code;

@@ -29,6 +29,7 @@ struct launch_timing {
 struct membership; /* launch/membership.h */
 struct given;      /* launch/given.h */
 
+#define LAUNCH_PREDICTED 129
 struct launch {
     const char *hosts;    /* of a run over several: see host_list.h; null: this one */
     const struct given *given; /* by what has started a process on each host, instead; or null */
@@ -45,6 +46,9 @@ struct launch {
     struct membership *membership; /* of an agent that takes part in a run over hosts; else null */
     int workers;          /* at least one */
     bool automatic;       /* -n auto: `workers` is the most; the first steps show how many pay */
+    double predicted[LAUNCH_PREDICTED]; /* seconds of a step by number of workers; [1] 0: not
+                                         * known */
+    const char *grain;    /* of --parallel auto: keep, the default, or any */
     int most;             /* that the run can be scaled to; 0: `workers` */
     int spares, threads;  /* threads of each worker; 0: cores divided by workers */
     const char *out;      /* the run's directory, or null; of several hosts, */

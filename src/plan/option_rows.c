@@ -331,9 +331,10 @@ const struct option_row options_rows[] = {
     {"--parallel", "WAY",
      "how a network is divided (default: data, or semi with a mesh):\n"
      "data: workers share the lanes\n"
-     "semi: besides, a mesh splits operators as strategies say",
+     "semi: besides, a mesh splits operators as strategies say\n"
+     "auto: finds workers, threads, stages, recomputation, and writes DIR/plan (--grain)",
      option_text, FIELD(parallel), USE_ALL | RESUME_WARNS, .group = GROUP_MESH,
-     .words = WORDS("data", "semi")},
+     .words = WORDS("data", "semi", "auto")},
 
     {"--stages", "P",
      "a pipeline of so many stages of about the same work, whose micro-batches are the lanes; the "

@@ -18,9 +18,10 @@ enum option_use {
     USE_DOCTOR = 4096,
     USE_LINKS = 8192, /* `bench links` */
     USE_SUMS = 16384, /* `bench allreduce` */
+    USE_FIND = 32768, /* `plan find` */
     SHOWN = 2048, /* beside these: --help shows the option without a topic */
     USE_ALL = USE_TRAIN | USE_EVAL | USE_DUMP | USE_BENCH | USE_MEMORY | USE_COMPARE |
-              USE_DOCTOR | USE_LINKS | USE_SUMS,
+              USE_DOCTOR | USE_LINKS | USE_SUMS | USE_FIND,
 };
 
 /* What a run that resumes makes of an option whose value is another than before. Each row of
@@ -97,7 +98,7 @@ enum { AMP_TYPE_BF16, AMP_TYPE_F16 };
 enum { CONV_AUTO, CONV_DIRECT };
 enum { MATH_PORTABLE, MATH_NATIVE };
 enum { ON_NAN_STOP, ON_NAN_WARN };
-enum { PARALLEL_DATA, PARALLEL_SEMI };
+enum { PARALLEL_DATA, PARALLEL_SEMI, PARALLEL_AUTO };
 enum { STEAL_LATE, STEAL_NEVER };
 
 /* Refuses what is none of an option's words. */

@@ -20,6 +20,7 @@
 #include "run/loader.h"
 #include "run/own_files.h"
 #include "run/policy.h"
+#include "run/predicted.h"
 #include "run/profile.h"
 #include "run/profiler.h"
 #include "run/record.h"
@@ -118,6 +119,7 @@ static void record(tri_run *run) {
     const bool on = run->own_time.on;
     if (on) spend(SPENT_RECORD);
     record_step(run->record, run);
+    predicted_step(run);
     own_files_step(run);
     if (on) spend(SPENT_CALLBACK);
 }

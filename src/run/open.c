@@ -302,6 +302,7 @@ static tri_status open_run(tri_run *run) {
     if (run->holds_pipes) pipes_hold();
     run->executor->at(run, CREW_AT_COMPILE, -1);
     if (!status) status = check_source(o);
+    if (!status) status = search_settles(run);
     if (!status) status = plan_run(run);
     if (!status && o->ckpt) status = checkpoint_prepare(o->ckpt);
     if (!status) crash_add_team(run);

@@ -11,6 +11,9 @@
  * writes nothing. Defined in src/cli/visit.c, which is above this layer. */
 bool visit_opens(const tri_graph *g, const tri_options *o);
 bool visit_is_on(void); /* it has been started so */
+/* Before a run is planned: the plan that --parallel auto finds takes the place of what its options
+ * say. Defined in src/search/automatic.c, which is above this layer. */
+tri_status search_settles(tri_run *run);
 /* If a launcher, such as mpirun, has started several of this program's processes, the first becomes
  * the agent of workers that are the others, and none returns. Defined in src/cli/launched.c. */
 void launched_opens(const tri_options *o);

@@ -13,7 +13,7 @@
 
 #define WARM_STEPS 3
 #define LEAST_STEPS 5
-#define FEW_STEPS 2 /* to warm up, and to measure at least one more, if a step takes LONG seconds */
+#define FEW_STEPS 3 /* after one to warm up, if a step takes LONG seconds */
 #define LONG 0.3
 #define MOST_STEPS 200
 
@@ -151,17 +151,17 @@ static tri_status time_steps(tri_run *run, size_t enough, double least, double *
 tri_status price_measure(tri_run *run, double least, struct prices *p, double *seconds) {
     tri_status status = TRI_OK;
     double took = 0;
-    for (int i = 0; i < (took < LONG ? WARM_STEPS : FEW_STEPS) && !status; i++) {
+    for (int i = 0; i < (took < LONG ? WARM_STEPS : 1) && !status; i++) {
         const double begin = base_seconds();
         status = one_step(run);
         took = base_seconds() - begin;
     }
-    const size_t enough = took < LONG ? LEAST_STEPS : 1 + FEW_STEPS;
-    if (!status) status = time_steps(run, enough, least / 2, seconds);
+    const size_t enough = took < LONG ? LEAST_STEPS : FEW_STEPS;
+    if (!status && took < LONG) status = time_steps(run, enough, least / 2, seconds);
     if (!status) status = profile_begin(run);
     if (status) return status;
     const int items = items_number(run);
-    double total = 0;
+    double step[MOST_STEPS], total = 0;
     double *time = calloc((size_t)items * MOST_STEPS + 1, sizeof *time);
     double *before = calloc((size_t)items + 1, sizeof *before);
     size_t n = 0;
@@ -169,7 +169,7 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
     for (; !status && n < MOST_STEPS && (n < enough || total < least / 2); n++) {
         const double begin = base_seconds();
         status = one_step(run);
-        total += base_seconds() - begin;
+        total += step[n] = base_seconds() - begin;
         profile_add(run);
         for (int i = 0; i < items; i++) {
             time[(size_t)i * MOST_STEPS + n] = profile_seconds(run, i) - before[i];
@@ -180,6 +180,7 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
         status = base_fail(TRI_FAILED, "a step has too many calls of units to record them all: "
                            "fewer --lanes have fewer");
     if (!status) status = add_prices(run, time, n, p);
+    if (!status && took >= LONG) *seconds = pace_quantile(step, n, 0.5);
     free(time);
     free(before);
     profile_end(run);
@@ -207,21 +208,22 @@ static double calls_of(const tri_run *run) {
     return calls;
 }
 
-/* What passes between the units of this network, as if it were one: of a call. The network has the
- * same names, whatever its batch and lanes. */
-static const char *between(struct arena *a, const tri_run *run) {
+const char *price_network(struct arena *a, const tri_run *run, const char *what) {
     const tri_graph *g = run->machine->whole;
     uint64_t hash = 0;
     for (size_t i = 0; i < g->n_nodes; i++)
         hash = base_hash(g->node[i]->name, strlen(g->node[i]->name), hash);
-    return arena_text(a, "(between units of %016llx)", (unsigned long long)hash);
+    return arena_text(a, "(%s, of %016llx)", what, (unsigned long long)hash);
 }
+
+/* What passes between the units of this network, as if it were one: of a call. */
+#define BETWEEN "between units"
 
 /* took: seconds of a step of the run, which is open. */
 static tri_status learn_between(const tri_run *run, double took, struct prices *p) {
     struct run_price is;
     struct arena a = {0};
-    const char *name = between(&a, run);
+    const char *name = price_network(&a, run, BETWEEN);
     const double calls = calls_of(run);
     tri_status status = name ? price_run(run, p, NULL, &is) : base_no_memory("the prices of units");
     const double more = status ? 0 : took - is.step.seconds + is.overhead;
@@ -250,7 +252,7 @@ static tri_status learn(const tri_run *run, int threads, bool less, double least
     run_print_no_notes();
     tri_graph *g = graph_duplicate(run->written ? run->written : run->model, o.batch);
     tri_run *own = g ? tri_open(g, &o) : NULL;
-    double took;
+    double took = 0;
     if (!own) return base_last();
     tri_status status = price_measure(own, least, p, &took);
     if (!status) status = learn_between(own, took, p);
@@ -537,7 +539,7 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     out->units = (int)w->seen.n;
     out->known = w->known;
     out->lacks = w->lacks;
-    const char *name = between(&w->arena, w->run);
+    const char *name = price_network(&w->arena, w->run, BETWEEN);
     const struct price *more = name ? prices_find(w->p, name, shape.threads) : NULL;
     out->overhead = more ? more->seconds * calls_of(w->run) : 0;
     shape.overhead = out->overhead += w->run->worker ? OF_WORKERS : 0;

@@ -35,6 +35,10 @@ struct price_kinds {
  * operators take that are known, of this run and of those that were priced before. */
 tri_status price_run(const tri_run *run, const struct prices *p, struct price_kinds *kinds,
                      struct run_price *out);
+/* The name of something else that is kept with the prices, of this network, whatever its batch and
+ * lanes; null: out of memory. */
+const char *price_network(struct arena *a, const tri_run *run, const char *what);
+#define PRICE_ERROR "measured over predicted" /* of the latest run with a plan that was found */
 void price_kinds_free(struct price_kinds *k);
 
 #endif

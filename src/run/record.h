@@ -24,6 +24,8 @@ struct record {
     int64_t every; /* see struct metrics */
     double begin;
     double aside; /* seconds since then that this process spent on evaluations */
+    int counted;  /* steps, and when the first of these ended that count: see predicted_step */
+    double since;
 };
 
 tri_status record_open(struct record *r, const tri_run *run);

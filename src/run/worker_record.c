@@ -8,6 +8,7 @@
 
 #include "observe/earlier.h"
 #include "run/describe.h"
+#include "run/predicted.h"
 #include "run/record.h"
 #include "run/worker_inside.h"
 
@@ -108,6 +109,7 @@ void worker_record(struct worker *c, tri_run *run) {
     settle_begin(c, run);
     worker_count_hosts(c, run->record);
     record_step(run->record, run);
+    predicted_step(run);
 }
 
 void worker_last_line(struct worker *c, const char *line) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "run/find.h"
+#include "search/find.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,7 +247,7 @@ static struct found *next_unknown(struct find *f) {
 static double takes(const struct found *p) {
     const double threads = p->workers * p->threads > 1 ? p->workers * p->threads : 2;
     const double lanes = (double)p->lanes < threads ? threads : (double)p->lanes;
-    const double steps = 16 * p->price.step.seconds * threads / lanes;
+    const double steps = 5 * p->price.step.seconds * threads / lanes;
     return steps > 2 * MEASURE_STEP ? steps : 2 * MEASURE_STEP;
 }
 
@@ -319,7 +319,10 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
     *out = (struct find){.own = own, .ask = *ask, .prices = prices};
     out->limit = budget_verdict(evaluation_machine(own), &own->store,
                                 own->options.memory_limit).limit;
-    tri_status status = list(out);
+    const char *name = price_network(&out->arena, own, PRICE_ERROR);
+    const struct price *error = name ? prices_find(prices, name, 1) : NULL;
+    out->error = error ? error->seconds : 0;
+    tri_status status = name ? list(out) : base_no_memory("plans");
     for (size_t i = 0; i < out->n && !status; i++) status = look(out, i); /* n grows */
     /* Prices that were measured may show that some were cut too early. */
     do {
@@ -341,17 +344,9 @@ void find_free(struct find *f) {
     *f = (struct find){0};
 }
 
-const struct found *find_least(const struct find *f) {
-    const struct found *least = NULL;
-    for (size_t i = 0; i < f->n; i++)
-        if (f->plan[i].bytes && (!least || f->plan[i].bytes < least->bytes)) least = &f->plan[i];
-    return least;
-}
-
 /* ---- texts ---- */
 
-tri_status find_print(struct find *f, const struct found *p, struct text *out) {
-    (void)f;
+tri_status find_print(struct found *p, struct text *out) {
     tri_status status = plan_add_number(&p->run->own_plan, PLAN_PREDICTED,
                                         (int64_t)(1e6 * p->price.step.seconds + 0.5));
     if (!status) plan_print(&p->run->own_plan, out);
@@ -369,4 +364,22 @@ void find_describe(const struct found *p, struct text *out) {
     if (o->pipeline) text_add(out, " %s", o->pipeline);
     if (o->recompute) text_add(out, ", recompute %s", o->recompute);
     if (o->zero) text_add(out, ", ZeRO %s", o->zero);
+}
+
+tri_status find_none(const struct find *f) {
+    const struct found *least = NULL;
+    struct text t = {0};
+    for (size_t i = 0; i < f->n; i++)
+        if (f->plan[i].bytes && (!least || f->plan[i].bytes < least->bytes)) least = &f->plan[i];
+    if (!least) return base_fail(TRI_USAGE, "there is no plan: %s", f->n ? f->plan[0].note : "");
+    text_add(&t, "none of %zu plan(s) fits: with ", f->n);
+    find_describe(least, &t);
+    text_add(&t, " the run needs ");
+    budget_mib(least->bytes, &t);
+    text_add(&t, " MiB, ");
+    budget_mib(least->bytes - f->limit, &t);
+    text_add(&t, " more than the limit");
+    tri_status status = base_fail(TRI_USAGE, "%s", t.failed ? "no plan fits" : t.data);
+    text_free(&t);
+    return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Finds plans for a run: lists those that it may have, plans the memory of each, and predicts what
  * a step takes. What the options say is kept. */
-#ifndef RUN_FIND_H
-#define RUN_FIND_H
+#ifndef SEARCH_FIND_H
+#define SEARCH_FIND_H
 
 #include "run/price.h"
 #include "run/trial.h"
@@ -50,6 +50,7 @@ struct find {
     size_t limit;       /* of memory */
     struct price_kinds kinds;
     int units, known;   /* of the plans that were compiled */
+    double error;       /* measured over predicted, of the latest such run; 0: there is none */
     double measured;    /* seconds that it took to measure what was unknown; 0: nothing was */
     struct arena arena;
 };
@@ -59,10 +60,9 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
                       struct find *out);
 void find_free(struct find *f);
 /* The file that says how it is divided, with the time that is predicted. */
-tri_status find_print(struct find *f, const struct found *p, struct text *out);
+tri_status find_print(struct found *p, struct text *out);
 /* "8 lanes, 2 workers with 1 thread, recompute full" */
 void find_describe(const struct found *p, struct text *out);
-/* The least that the run needs with any of the plans, and with which. Null: all are refused. */
-const struct found *find_least(const struct find *f);
-
+/* Fails with what none of them fits: the least that the run needs, and with which plan. */
+tri_status find_none(const struct find *f);
 #endif

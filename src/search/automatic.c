@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "search/automatic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checkpoint/checkpoint.h"
+#include "io/outfile.h"
+#include "io/seal.h"
+#include "machine/budget.h"
+#include "observe/files.h"
+#include "plan/option_rows.h"
+#include "plan/rebatch.h"
+#include "run/executor.h"
+#include "run/open.h"
+
+bool automatic_is_asked(const tri_options *o) {
+    return option_choice("--parallel", o->parallel) == PARALLEL_AUTO;
+}
+
+/* ---- finding ---- */
+
+static tri_status write_plan(const struct text *plan, const char *directory, struct text *path) {
+    struct outfile f;
+    text_add(path, "%s/plan", directory);
+    if (path->failed || plan->failed) return base_no_memory("a plan");
+    tri_status status = files_make_directory(directory);
+    if (!status) status = outfile_replace(&f, path->data, NULL);
+    if (!status) {
+        status = outfile_write(&f, plan->data, plan->size);
+        status = outfile_close(&f, status, NULL);
+    }
+    return status;
+}
+
+/* *found: there is a checkpoint. */
+static tri_status of_checkpoint(const tri_options *o, struct text *plan, bool *found) {
+    struct checkpoint_state state;
+    struct text wrong = {0};
+    char folder[4096], *text = NULL;
+    struct seal_key *key = NULL;
+    tri_status status = o->ckpt_key ? seal_key_open(o->ckpt_key, &key) : TRI_OK;
+    if (!status) status = checkpoint_newest(o->ckpt, key, INT64_MAX, &state, &wrong);
+    *found = !status && state.step >= 0;
+    if (*found) {
+        checkpoint_path(o->ckpt, state.step, folder);
+        status = checkpoint_read_text(folder, CHECKPOINT_PLAN, checkpoint_key(folder, key),
+                                      state.step, &text);
+    }
+    if (text) text_add(plan, "%s", text);
+    free(text);
+    text_free(&wrong);
+    seal_key_free(key);
+    return status;
+}
+
+static void tell(const struct find *f, const struct found *p) {
+    struct text t = {0};
+    find_describe(p, &t);
+    text_add(&t, ": ");
+    budget_mib(p->bytes, &t);
+    text_add(&t, " MiB, %.4g ms a step, the best of %zu plan(s)%s", 1e3 * p->price.step.seconds, f->n,
+             p->same_bits ? "" : "; its bits are its own");
+    fprintf(stderr, "trireme: --parallel auto: %s\n", t.data ? t.data : "");
+    text_free(&t);
+}
+
+static tri_status search(tri_graph *g, const tri_options *o, struct find_ask *ask,
+                         struct text *plan) {
+    struct find f = {0};
+    struct prices prices = {0};
+    struct text kept = {0};
+    tri_options own = *o;
+    own.parallel = NULL;
+    tri_run *run = run_plan_with_data(g, &own, NULL);
+    tri_status status = run ? prices_open(&prices, &kept) : base_last();
+    ask->keep = &kept;
+    if (!status) status = find_plans(run, ask, &prices, &f);
+    if (!status && !f.fit) status = find_none(&f);
+    if (!status) status = find_print(&f.plan[0], plan);
+    if (!status) tell(&f, &f.plan[0]);
+    find_free(&f);
+    prices_free(&prices);
+    text_free(&kept);
+    if (run) run_free(run);
+    return status;
+}
+
+tri_status automatic_find(tri_graph *g, const tri_options *o, const struct find_ask *ask,
+                          struct text *path) {
+    struct find_ask own = *ask;
+    struct text plan = {0};
+    bool there = false;
+    tri_status status = TRI_OK;
+    if (o->plan)
+        status = base_fail(TRI_USAGE, "--plan %s and --parallel auto (tri_options.parallel): give "
+                           "one; auto finds a plan", o->plan);
+    if (!status && o->resume && o->ckpt) status = of_checkpoint(o, &plan, &there);
+    if (status || there) tri_graph_free(g);
+    else status = search(g, o, &own, &plan);
+    if (!status) status = write_plan(&plan, o->out ? o->out : "run", path);
+    text_free(&plan);
+    return status;
+}
+
+/* Of a program that is a process alone, and of workers whose command has found the plan. */
+tri_status search_settles(tri_run *run) {
+    tri_options *o = &run->options;
+    const char *given = run->worker ? getenv(AUTOMATIC_ENV) : NULL;
+    const struct find_ask ask = {.workers = 1, .threads = (int)o->threads};
+    struct text path = {0};
+    const bool asked = automatic_is_asked(o);
+    if (o->forward || run->passed || !(asked || given)) {
+        if (asked) o->parallel = NULL;
+        return TRI_OK;
+    }
+    if (given && o->plan)
+        return base_fail(TRI_USAGE, "--parallel auto has found %s, and the program names the plan "
+                         "%s: give one", given, o->plan);
+    if (run->worker && !given)
+        return base_fail(TRI_USAGE, "--parallel auto (tri_options.parallel) of a program that runs "
+                         "as several workers: trireme run --parallel auto");
+    tri_status status = TRI_OK;
+    if (!given) {
+        tri_graph *g = graph_duplicate(run->model, run->model->batch);
+        tri_options own = *o;
+        own.source = own.eval_source = NULL;
+        if (!own.data) own.data = "synthetic"; /* the program's source is read by the run alone */
+        status = g ? automatic_find(g, &own, &ask, &path) : base_last();
+        if (!status && !(given = arena_copy(&run->kept, path.data)))
+            status = base_no_memory("a plan");
+    }
+    o->plan = given;
+    o->parallel = NULL;
+    text_free(&path);
+    return status;
+}
