@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/launch_plan.h"
 #include "cli/launched.h"
 #include "crew/head.h"
 #include "plan/plan_file.h"
@@ -63,7 +64,15 @@ bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }
 
 /* ---- run ---- */
 
+static const char *only_auto(void *at, const char *value) { /* bool */
+    *(bool *)at = !strcmp(value, "auto");
+    return *(bool *)at ? NULL : "auto; other ways are options of the program";
+}
+
 static const struct option_row rows[] = {
+    {"--parallel", "auto", "find the plan of the first network that the program opens, write it to "
+     "DIR/plan, and run it so", only_auto, offsetof(struct launch_words, automatic), USE_ALL,
+     .group = GROUP_MESH},
     {"--out", "DIR", "directory for agent.log and the output of the workers (default: run)",
      option_text, offsetof(struct launch_words, out), USE_ALL, .group = GROUP_OUTPUT},
     {"--on-event", "CMD", ON_EVENT_HELP, option_text,
@@ -97,6 +106,11 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     own.launch.argv = argv + 1;
     if (given_read(false, &g)) return cli_fail();
+    if (own.automatic && launch_find_of_program(&own.launch)) return cli_fail();
+    if (own.launch.grain && !own.automatic) {
+        base_fail(TRI_USAGE, "--grain is for --parallel auto, which finds a plan");
+        return cli_fail();
+    }
     return launched_run(&own.launch, &g);
 }
 

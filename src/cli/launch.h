@@ -19,6 +19,7 @@ const char *launch_path(void *at, const char *value);
 struct launch_words {
     struct launch launch;
     const char *out;
+    bool automatic; /* --parallel auto */
 };
 /* Takes them from the command line. */
 tri_status launch_take(int *argc, char **argv, struct launch_words *own);

@@ -3,15 +3,18 @@
  * and how fast each number of workers will be. */
 #include "cli/launch_plan.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/host.h"
 #include "cli/launch.h"
-#include "search/automatic.h"
+#include "observe/files.h"
 #include "run/open.h"
+#include "search/automatic.h"
 
 static struct find_ask ask_of(const struct launch *l, const tri_options *o) {
     return (struct find_ask){.workers = l->automatic ? 0 : l->workers,
@@ -53,19 +56,82 @@ tri_status launch_find_plan(struct launch *l, struct cli_arguments *a) {
     return status;
 }
 
+/* ---- of a program ---- */
+
+#define WORDS_MOST 16
+
+/* In the child. */
+static void become_find(char *const *words) {
+    const int nothing = open("/dev/null", O_WRONLY);
+    if (nothing >= 0) dup2(nothing, STDOUT_FILENO); /* the table; the plan is in its file */
+    execv(LAUNCH_SELF, words);
+    _exit(127);
+}
+
+/* `trireme plan find` looks for the plan in the program's process. */
+static tri_status find_in_program(const struct launch *l, const char *path) {
+    char workers[16], threads[16];
+    int n = 0, status = 0, program = 0;
+    const char *own[WORDS_MOST] = {"trireme", "plan", "find", "--grain",
+                                   l->grain ? l->grain : "keep", "--save", path};
+    while (own[n]) n++;
+    base_format(workers, sizeof workers, "%d", l->workers);
+    base_format(threads, sizeof threads, "%d", l->threads);
+    if (l->workers && !l->automatic) own[n++] = "-n", own[n++] = workers;
+    if (l->threads) own[n++] = "--threads-per-worker", own[n++] = threads;
+    own[n++] = "--";
+    while (l->argv[program]) program++;
+    char **words = calloc((size_t)(n + program + 1), sizeof *words);
+    if (!words) return base_no_memory("a command line");
+    memcpy(words, own, (size_t)n * sizeof *words);
+    memcpy(words + n, l->argv, (size_t)program * sizeof *words);
+    const pid_t pid = fork();
+    if (!pid) become_find(words);
+    free(words);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status)) return TRI_OK;
+    return base_fail(TRI_FAILED, "--parallel auto: no plan was found for %s", l->argv[0]);
+}
+
+tri_status launch_find_of_program(struct launch *l) {
+    const tri_options none = {.batch = 0};
+    struct text path = {0};
+    const char *what = too_many(l, &none);
+    if (what) return base_fail(TRI_USAGE, "--parallel auto and %s", what);
+    text_add(&path, "%s/plan", l->out);
+    if (path.failed) return base_no_memory("a plan");
+    tri_status status = files_make_directory(l->out);
+    if (!status) status = find_in_program(l, path.data);
+    const struct plan_file *p = status ? NULL : plan_read(path.data, true);
+    if (!status && !p) status = base_last();
+    if (!status && setenv(AUTOMATIC_ENV, path.data, 1)) status = base_no_memory("a plan");
+    if (!status) {
+        l->workers = (int)plan_number(p, PLAN_WORKERS);
+        l->threads = (int)plan_number(p, PLAN_THREADS);
+        l->automatic = false;
+        fprintf(stderr, "trireme: --parallel auto: %s: %d worker(s) x %d thread(s), %.4g ms a "
+                "step\n", path.data, l->workers, l->threads,
+                1e-3 * (double)plan_number(p, PLAN_PREDICTED));
+    }
+    text_free(&path);
+    return status;
+}
+
 /* ---- numbers of workers ---- */
 
-/* Seconds of a step by prices that are all known; 0: they are not. */
+/* Seconds of a step; 0: not known. All prices of a run of one process must be; the few units that
+ * run in several workers alone are priced as others of their operators. */
 static double predicted(const struct cli_arguments *a, const struct crew_size *size,
-                        const struct prices *p) {
+                        const struct prices *p, struct price_kinds *kinds) {
     struct cli_arguments one = *a;
     struct run_price is = {0};
     run_leave_nothing(&one.options);
+    one.options.threads = size->threads;
     tri_graph *g = cli_graph(&one);
-    tri_run *run = g ? run_plan(g, &one.options, size) : NULL;
-    const bool good = run && !price_check(run) && !price_run(run, p, NULL, &is);
+    tri_run *run = g ? run_plan(g, &one.options, size->workers > 1 ? size : NULL) : NULL;
+    const bool good = run && !price_check(run) && !price_run(run, p, kinds, &is);
     if (run) run_free(run);
-    return good && is.known == is.units ? is.step.seconds : 0;
+    return good && (size->workers > 1 || is.known == is.units) ? is.step.seconds : 0;
 }
 
 static bool has_prices(struct prices *p) {
@@ -78,6 +144,7 @@ static bool has_prices(struct prices *p) {
 
 void launch_predict(struct launch *l, const struct cli_arguments *a) {
     struct prices p = {0};
+    struct price_kinds kinds = {{0}};
     struct launch settled = *l;
     launch_settle(&settled);
     const int most = settled.workers < LAUNCH_PREDICTED ? settled.workers : LAUNCH_PREDICTED - 1;
@@ -89,7 +156,7 @@ void launch_predict(struct launch *l, const struct cli_arguments *a) {
         if (!l->automatic && n > 1 && n < settled.workers) continue;
         struct crew_size size = launch_size(&settled);
         size.workers = n;
-        l->predicted[n] = predicted(a, &size, &p);
+        l->predicted[n] = predicted(a, &size, &p, &kinds);
         if (l->predicted[n] > 0) continue;
         memset(l->predicted, 0, sizeof l->predicted); /* all, or none */
         break;
@@ -99,5 +166,6 @@ void launch_predict(struct launch *l, const struct cli_arguments *a) {
         fprintf(stderr, "trireme: -n %d: a step is predicted to take %.4g ms, %.2f times as long as "
                 "with one worker: -n 1\n", settled.workers, 1e3 * l->predicted[settled.workers],
                 l->predicted[settled.workers] / l->predicted[1]);
+    price_kinds_free(&kinds);
     prices_free(&p);
 }

@@ -18,6 +18,7 @@
 #include "data/data.h"
 #include "plan/rebatch.h"
 #include "run/open.h"
+#include "search/automatic.h"
 
 #define ENV "TRIREME_COMMAND_FD" /* of struct handed */
 
@@ -121,6 +122,7 @@ static void map(void) {
 
 static tri_options options_for(const struct command *c, const tri_options *o) {
     tri_options theirs = o ? *o : tri_options_default();
+    if (automatic_is_asked(&theirs)) theirs.parallel = NULL; /* of the run alone */
     if (c->use & USE_MEMORY) return theirs; /* it counts what files and evaluations take */
     run_leave_nothing(&theirs);
     theirs.steps = theirs.epochs = 0;

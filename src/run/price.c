@@ -536,11 +536,11 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     for (int k = 0; k < 2; k++)
         if ((k ? c->lane : c->count)[0]) add_lanes(w, m, k, &shape.lanes[k]);
     if (w->failed) return base_no_memory("the price of a step");
-    out->units = (int)w->seen.n;
-    out->known = w->known;
-    out->lacks = w->lacks;
     const char *name = price_network(&w->arena, w->run, BETWEEN);
     const struct price *more = name ? prices_find(w->p, name, shape.threads) : NULL;
+    out->units = (int)w->seen.n + 1; /* what passes between them is one more */
+    out->known = w->known + (more != NULL);
+    out->lacks = w->lacks || more ? w->lacks : shape.threads;
     out->overhead = more ? more->seconds * calls_of(w->run) : 0;
     shape.overhead = out->overhead += w->run->worker ? OF_WORKERS : 0;
     out->moves = w->lanes > 0 ? w->moves / w->lanes : 0;

@@ -13,6 +13,7 @@ struct own_files {
     int64_t first;        /* step */
 };
 
+#define PREDICTED_STEPS 10
 struct record {
     int *output;       /* indices of outputs: the loss first, then the metrics */
     const char **name; /* their names */
@@ -24,8 +25,9 @@ struct record {
     int64_t every; /* see struct metrics */
     double begin;
     double aside; /* seconds since then that this process spent on evaluations */
-    int counted;  /* steps, and when the first of these ended that count: see predicted_step */
-    double since;
+    /* The first steps whose time is known: see predicted_step. */
+    int counted;
+    double since, took[PREDICTED_STEPS];
 };
 
 tri_status record_open(struct record *r, const tri_run *run);
