@@ -22,8 +22,8 @@ prepare_tests = $(setup) build test && { $(configured); } && \
     meson configure $(BUILD) -Dtests=enabled
 
 .PHONY: all demo test test-slow test-hosts bench bench-kernels bench-workers bench-hosts \
-    bench-wire bench-plan bench-pairs bench-profile bench-page story bench-convergence bench-deps install \
-    clean help
+    bench-wire bench-plan bench-pairs bench-profile bench-page story bench-convergence \
+    bench-deps install clean help
 
 all:
 	@$(setup) build

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * trireme run: a program of the user's own as several workers. And what `train` needs to start
- * workers. */
+ * What `train` and `run` need to start workers. */
 #include "cli/launch.h"
 
 #include <limits.h>
@@ -8,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/launch_plan.h"
-#include "cli/launched.h"
 #include "crew/head.h"
 #include "plan/plan_file.h"
 
@@ -62,14 +58,14 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
 
 bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }
 
-/* ---- run ---- */
+/* ---- of run ---- */
 
 static const char *only_auto(void *at, const char *value) { /* bool */
     *(bool *)at = !strcmp(value, "auto");
     return *(bool *)at ? NULL : "auto; other ways are options of the program";
 }
 
-static const struct option_row rows[] = {
+const struct option_row launch_words_rows[] = {
     {"--parallel", "auto", "find the plan of the first network that the program opens, write it to "
      "DIR/plan, and run it so", only_auto, offsetof(struct launch_words, automatic), USE_ALL,
      .group = GROUP_MESH},
@@ -81,48 +77,9 @@ static const struct option_row rows[] = {
 };
 
 tri_status launch_take(int *argc, char **argv, struct launch_words *own) {
-    const struct option_set sets[] = {{launch_rows, &own->launch}, {rows, own}, {0}};
+    const struct option_set sets[] = {{launch_rows, &own->launch}, {launch_words_rows, own}, {0}};
     *own = (struct launch_words){.out = "run"};
     tri_status status = options_take(sets, USE_ALL, false, argc, argv);
     own->launch.out = own->out;
     return status;
 }
-
-static int run(const struct command *c, int argc, char **argv) {
-    struct launch_words own;
-    struct given g = {.by = NULL};
-    bool cut = false; /* a "--" separates the program's own words */
-    for (int i = 1; i < argc; i++) cut |= !strcmp(argv[i], "--");
-    if (launch_take(&argc, argv, &own)) {
-        int code = cli_fail();
-        if (!cut)
-            fprintf(stderr, "trireme: options of the program itself go after --: "
-                    "trireme run -n 2 -- ./prog --steps 10\n");
-        return code;
-    }
-    if (argc < 2) {
-        base_fail(TRI_USAGE, "run lacks its PROGRAM: trireme %s %s", c->name, c->arguments);
-        return cli_fail();
-    }
-    own.launch.argv = argv + 1;
-    if (given_read(false, &g)) return cli_fail();
-    if (own.automatic && launch_find_of_program(&own.launch)) return cli_fail();
-    if (own.launch.grain && !own.automatic) {
-        base_fail(TRI_USAGE, "--grain is for --parallel auto, which finds a plan");
-        return cli_fail();
-    }
-    return launched_run(&own.launch, &g);
-}
-
-static void describe(struct text *out) {
-    options_describe((const struct option_row *const[]){launch_rows, rows, NULL}, USE_ALL, "all",
-                     out);
-}
-
-const struct command command_run = {
-    .name = "run",
-    .arguments = "-n N [options] -- PROGRAM [ARGUMENTS]",
-    .help = "run a program of your own as several workers",
-    .more = describe,
-    .run = run,
-};

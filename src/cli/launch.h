@@ -21,6 +21,7 @@ struct launch_words {
     const char *out;
     bool automatic; /* --parallel auto */
 };
+extern const struct option_row launch_words_rows[]; /* those of `run` alone */
 /* Takes them from the command line. */
 tri_status launch_take(int *argc, char **argv, struct launch_words *own);
 

@@ -19,7 +19,7 @@
 static struct find_ask ask_of(const struct launch *l, const tri_options *o) {
     return (struct find_ask){.workers = l->automatic ? 0 : l->workers,
                              .threads = l->threads ? l->threads : (int)o->threads,
-                             .any = l->grain && !strcmp(l->grain, "any")};
+                             .any = l->grain == 1 + GRAIN_ANY};
 }
 
 /* The run then is as if --plan had been given. */
@@ -45,8 +45,7 @@ tri_status launch_find_plan(struct launch *l, struct cli_arguments *a) {
     struct text path = {0};
     if (!automatic_is_asked(&a->options)) {
         if (!l->grain) return TRI_OK;
-        return base_fail(TRI_USAGE, "--grain %s is for --parallel auto, which finds a plan",
-                         l->grain);
+        return base_fail(TRI_USAGE, LAUNCH_GRAIN_ALONE);
     }
     const char *what = too_many(l, &a->options);
     if (what) return base_fail(TRI_USAGE, "--parallel auto and %s", what);
@@ -73,7 +72,7 @@ static tri_status find_in_program(const struct launch *l, const char *path) {
     char workers[16], threads[16];
     int n = 0, status = 0, program = 0;
     const char *own[WORDS_MOST] = {"trireme", "plan", "find", "--grain",
-                                   l->grain ? l->grain : "keep", "--save", path};
+                                   l->grain == 1 + GRAIN_ANY ? "any" : "keep", "--save", path};
     while (own[n]) n++;
     base_format(workers, sizeof workers, "%d", l->workers);
     base_format(threads, sizeof threads, "%d", l->threads);
@@ -163,8 +162,8 @@ void launch_predict(struct launch *l, const struct cli_arguments *a) {
     }
     if (!l->automatic && settled.workers <= most && l->predicted[settled.workers] > 0 &&
         l->predicted[settled.workers] > l->predicted[1])
-        fprintf(stderr, "trireme: -n %d: a step is predicted to take %.4g ms, %.2f times as long as "
-                "with one worker: -n 1\n", settled.workers, 1e3 * l->predicted[settled.workers],
+        fprintf(stderr, "trireme: -n %d: a step is predicted to take %.4g ms, %.2f times as long "
+                "as with one worker: -n 1\n", settled.workers, 1e3 * l->predicted[settled.workers],
                 l->predicted[settled.workers] / l->predicted[1]);
     price_kinds_free(&kinds);
     prices_free(&p);

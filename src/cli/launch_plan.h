@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "launch/launch.h"
 
+#define LAUNCH_GRAIN_ALONE "--grain is for --parallel auto, which finds a plan"
 /* With --parallel auto: finds the plan of the run, and sets what it says. */
 tri_status launch_find_plan(struct launch *l, struct cli_arguments *a);
 /* The same for a program of the user's own, whose workers take the plan. */

@@ -47,16 +47,20 @@ static const char *variable(void *at, const char *value) { /* struct launch */
     return NULL;
 }
 
-static const char *link_way(void *at, const char *value) { /* int */
+/* 1 + the place of a word of the row with this setter. *at: int. */
+static int word_of(const char *(*set)(void *at, const char *value), const char *value) {
     const struct option_row *row = launch_rows;
-    while (row->set != link_way) row++;
-    *(int *)at = option_word(row->words, value);
-    return *(int *)at < 0 ? "tcp or ucx" : NULL;
+    while (row->set != set) row++;
+    return 1 + option_word(row->words, value);
 }
 
-static const char *grain(void *at, const char *value) { /* const char * */
-    *(const char **)at = value;
-    return strcmp(value, "keep") && strcmp(value, "any") ? "keep or any" : NULL;
+static const char *grain(void *at, const char *value) { /* int */
+    return (*(int *)at = word_of(grain, value)) ? NULL : "keep or any";
+}
+
+static const char *link_way(void *at, const char *value) { /* int */
+    *(int *)at = word_of(link_way, value) - 1;
+    return *(int *)at < 0 ? "tcp or ucx" : NULL;
 }
 
 const char *launch_path(void *at, const char *value) { /* int: 0, or 1 + enum path */

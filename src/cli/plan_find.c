@@ -53,8 +53,9 @@ static const char *bits_of(const struct found *p) {
 
 static void add_mesh(const struct found *p, struct text *t) {
     const tri_options *o = &p->t.options;
+    const char *how = o->strategy ? o->strategy : o->unset ? o->unset : "";
     if (!o->mesh) text_add(t, "-");
-    else text_add(t, "%s %s", o->mesh, o->strategy ? o->strategy : o->unset ? o->unset : "");
+    else text_add(t, "%s %s", o->mesh, how);
 }
 
 static void add_stages(const struct found *p, struct text *t) {
@@ -79,7 +80,8 @@ static void add_ms(const struct found *p, struct text *t) {
 /* Without what takes its time: "moves 14 %, waits 9 %". */
 static void add_shares(const struct found *p, struct text *t) {
     const struct step_price *s = &p->price.step;
-    const double waits = 1 - (s->units + p->price.overhead) / s->seconds, moves = p->price.moves * s->units / s->seconds;
+    const double waits = 1 - (s->units + p->price.overhead) / s->seconds;
+    const double moves = p->price.moves * s->units / s->seconds;
     if (moves >= 0.0005) text_add(t, "moves %.1f %%, ", 100 * moves);
     text_add(t, "waits %.1f %%", 100 * (waits > 0 ? waits : 0));
 }
@@ -153,8 +155,8 @@ static void table(const struct find *f, const struct own *own, struct text *t) {
                                                                  : f->n;
     struct text cells = {0};
     head(f, t);
-    text_add(&cells, "#\tlanes\tmesh\tstages\tworkers x threads\trecompute\tMiB\tms/step\t%sbits\n",
-             own->why ? "of which\t" : "");
+    text_add(&cells, "#\tlanes\tmesh\tstages\tworkers x threads\trecompute\tMiB\tms/step\t"
+             "%sbits\n", own->why ? "of which\t" : "");
     for (size_t i = 0; i < f->fit && i < top; i++) add_row(&f->plan[i], i + 1, own->why, &cells);
     columns_add(t, own->why ? "rrllrlrrll" : "rrllrlrrl", &cells);
     verdict(f, t);
@@ -216,7 +218,7 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
     const struct find_ask ask = {
         .workers = own->launch.automatic ? 0 : own->launch.workers,
         .threads = own->launch.threads ? own->launch.threads : (int)a->options.threads,
-        .any = !own->launch.grain || !strcmp(own->launch.grain, "any"),
+        .any = own->launch.grain != 1 + GRAIN_KEEP,
         .all = own->all,
         .measure = own->measure,
         .keep = kept};
@@ -257,7 +259,7 @@ static int run(const struct command *c, int argc, char **argv) {
 static const struct command command = {
     .name = "plan find",
     .arguments = "MODEL [options]",
-    .help = "the plans that a run may have, with their memory and what a step takes, the best first",
+    .help = "the plans that a run may have, their memory and what a step takes, the best first",
     .takes_model = true,
     .takes_program = true,
     .use = USE_MEMORY | USE_FIND,

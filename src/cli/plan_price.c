@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
  * trireme plan price: what a step takes, by the prices of its units. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,12 +61,12 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
     add_time(t, s->pre);
     text_add(t, ", after them ");
     add_time(t, s->step);
-    text_add(t, "; threads wait %.1f %%\n", 100 * (1 - (s->units + is_priced->overhead) / s->seconds));
+    text_add(t, "; threads wait %.1f %%\n",
+             100 * (1 - (s->units + is_priced->overhead) / s->seconds));
     if (!(measured > 0)) return;
     text_add(t, "measured just now: ");
     add_time(t, measured);
-    text_add(t, ", so the prediction is %.1f %% %s\n", 100 * fabs(s->seconds / measured - 1),
-             s->seconds < measured ? "too little" : "too much");
+    text_add(t, ", of which %.1f %% pass between units\n", 100 * is_priced->overhead / measured);
 }
 
 static void describe_json(const struct run_price *p, double measured, struct text *t) {

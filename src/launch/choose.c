@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * -n auto: the first steps run with different numbers of workers, and their speed decides. They are
- * steps like any others, because results do not depend on the number. If the prices of units say how
+ * steps like any others, because results do not depend on the number. If prices of units say how
  * fast each number is, only those are tried that are close to the best, which is first. */
 #include "launch/agent_inside.h"
 

@@ -30,6 +30,7 @@ struct membership; /* launch/membership.h */
 struct given;      /* launch/given.h */
 
 #define LAUNCH_PREDICTED 129
+enum launch_grain { GRAIN_KEEP, GRAIN_ANY };
 struct launch {
     const char *hosts;    /* of a run over several: see host_list.h; null: this one */
     const struct given *given; /* by what has started a process on each host, instead; or null */
@@ -48,7 +49,7 @@ struct launch {
     bool automatic;       /* -n auto: `workers` is the most; the first steps show how many pay */
     double predicted[LAUNCH_PREDICTED]; /* seconds of a step by number of workers; [1] 0: not
                                          * known */
-    const char *grain;    /* of --parallel auto: keep, the default, or any */
+    int grain;            /* 1 + enum launch_grain, which --parallel auto searches; 0: not given */
     int most;             /* that the run can be scaled to; 0: `workers` */
     int spares, threads;  /* threads of each worker; 0: cores divided by workers */
     const char *out;      /* the run's directory, or null; of several hosts, */

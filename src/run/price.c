@@ -17,8 +17,8 @@
 #define LONG 0.3
 #define MOST_STEPS 200
 
-/* Seconds that workers take to open a step and to end it. Two take 2.4 us more for one of the linear
- * model than one process does. */
+/* Seconds that workers take to open a step and to end it: two take so much longer for one of the
+ * linear model than one process does. */
 #define OF_WORKERS 2.4e-6
 
 /* ---- units ---- */

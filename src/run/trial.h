@@ -15,7 +15,7 @@ struct trial {
 
 /* The run itself. */
 struct trial trial_of(const tri_run *own);
-/* Plans it. Trials have the run's data; the first opens them for all trials. Null with a message. */
+/* Plans it. Trials have the run's data; the first opens it for all. Null with a message. */
 tri_run *trial_plan(tri_run *own, const struct trial *t);
 void trial_end(const tri_run *own, tri_run *run);
 /* What a planned run needs, with its programs. */

@@ -60,8 +60,8 @@ static void tell(const struct find *f, const struct found *p) {
     find_describe(p, &t);
     text_add(&t, ": ");
     budget_mib(p->bytes, &t);
-    text_add(&t, " MiB, %.4g ms a step, the best of %zu plan(s)%s", 1e3 * p->price.step.seconds, f->n,
-             p->same_bits ? "" : "; its bits are its own");
+    text_add(&t, " MiB, %.4g ms a step, the best of %zu plan(s)%s", 1e3 * p->price.step.seconds,
+             f->n, p->same_bits ? "" : "; its bits are its own");
     fprintf(stderr, "trireme: --parallel auto: %s\n", t.data ? t.data : "");
     text_free(&t);
 }

@@ -62,10 +62,11 @@ static tri_status add_division(struct find *f, struct found p, const struct divi
 static tri_status add_divisions(struct find *f, const struct found *p) {
     const tri_options *o = &f->own->options;
     const struct division none = {0};
+    const char *bubble = pipeline_name(PIPELINE_ZERO_BUBBLE);
     const bool staged = f->own->machine->compilation.stages > 0 || o->stages;
     tri_status status = add_division(f, *p, &none);
     for (int n = 2; n <= p->workers && !status; n *= 2) {
-        const struct division orders[] = {{.stages = n}, {.stages = n, .pipeline = "zero-bubble"}};
+        const struct division orders[] = {{.stages = n}, {.stages = n, .pipeline = bubble}};
         for (size_t i = 0; i < (o->pipeline ? 1 : COUNT(orders)) && !staged && !status; i++)
             if (p->lanes > 1) status = add_division(f, *p, &orders[i]);
     }

@@ -285,17 +285,14 @@ check 'which is no failure' test $code -eq 0
 export XDG_CACHE_HOME=$PWD/cache
 price() { run plan price $net --batch 8 --lanes 2 --threads 1 "$@"; }
 price --measure never
-check 'price: nothing is known' says 'not known, as the prices of [0-9]* of its [0-9]*' out
+check 'price: nothing is known' says '^a step: ~.* by the prices of 0 of its [0-9]* units' out
 check 'price: nothing is measured' sh -c 'test -z "$(ls cache/trireme)"'
 price
-check 'price: units are measured' says '^measured just now: .* so the prediction is .* %' out
+check 'price: units are measured' says '^measured just now: .* % pass between units' out
 price
 check 'price: and known' sh -c 'grep -q "^a step: .*, by the prices" out && ! grep -q just out'
-check 'price: a step takes about as long' sh -c "
-    '$program' plan price $net --batch 8 --lanes 2 --threads 1 --measure always |
-        sed -n 's/.*the prediction is \([0-9]*\).*/\1/p' | { read off && test \$off -lt 50; }"
 run plan price $net --batch 8 --lanes 2 --threads 2 --measure never
-check 'price: not beside another thread' says 'not known' out
+check 'price: not beside another thread' says '^a step: ~.* by the prices of 0 of' out
 run plan machine
 check 'machine: how many are known' says '^[1-9][0-9]* units measured, in .*cache/trireme' out
 kept=$(ls cache/trireme/machine-*)
@@ -311,8 +308,8 @@ env -u HOME -u XDG_CACHE_HOME "$program" plan price $net --batch 8 --threads 1 >
 check 'price: without a home' test $? -eq 0
 check 'price: nothing is kept' says 'are not kept: there is no' err
 check 'price: but measured' says '^measured just now' out
-price --stages 2
-check 'price: no stages yet' says 'plan price knows no stages yet' err
+price --stages 2 -n 2
+check 'price: stages on workers' says '^gpt2-tiny.*2 lanes, 2 workers of 1 thread' out
 price --data text:x
 check 'price: no data' says 'plan price runs on random samples, and saves nothing' err
 price --ckpt there
@@ -320,7 +317,7 @@ check 'price: saves nothing' sh -c 'test ! -e there && grep -q "leave out --ckpt
 run plan price mlp --batch 9000 --threads 1
 check 'price: more samples than an epoch has' says '^measured just now' out
 run plan price mlp --device ref --batch 4 --measure never
-check 'price: of another device' says 'not known' out
+check 'price: of another device' says '^a step: ~.* by the prices of 0 of' out
 run plan --model mlp price mlp
 check 'price: options after it' says 'the options of plan price follow it' err
 price --measure often

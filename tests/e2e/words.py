@@ -13,10 +13,10 @@ TABLE = re.compile(r"^(?:static )?const struct option_row \w+\[\] = \{\n(.*?)^\}
 ROW = re.compile(r'^    \{"(--?[\w-]+)",(.*?)(?=^    \{)', re.M | re.S)
 AGENT = "src/cli/launch_rows.c"
 # Words that other things have, too: attributes and factors of operators, types, commands, numbers.
-SHARED = {"0", "1", "2", "3", "auto", "batch", "bf16", "data", "f16", "keep", "never", "pad",
+SHARED = {"0", "1", "2", "3", "any", "auto", "batch", "bf16", "data", "f16", "keep", "never", "pad",
           "stop", "warn", "whole"}
-# Of the agent, but also rows of bench, eval, explain and join.
-OTHERS = {"-n", "--threads-per-worker", "--key", "--port", "--hosts", "--path"}
+# Of the agent, but also rows of bench, eval, explain and join, and what run gives to plan find.
+OTHERS = {"-n", "--threads-per-worker", "--grain", "--key", "--port", "--hosts", "--path"}
 
 texts = {p.relative_to(root).as_posix(): p.read_text()
          for p in [*sorted((root / "src").rglob("*.[ch]")), *sorted((root / "man").iterdir())]}

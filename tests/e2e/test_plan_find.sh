@@ -1,0 +1,172 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Plans that are found: the table, memory, saved plans and their bits, --parallel auto, the machine
+# file. Usage: test_plan_find.sh PROGRAM
+program=$(realpath "$1")
+. "$(dirname "$0")/cases.sh"
+net=gpt2-tiny:seq=16,vocab=96,layers=2,hidden=32,heads=4,inner=64
+export XDG_CACHE_HOME="$work/cache"
+
+run() {
+    "$program" "$@" >out 2>err
+    code=$?
+}
+find() { run plan find $net --batch 8 --lanes 4 "$@"; }
+train() { run train $net --batch 8 --lanes 4 --steps 3 --data synthetic "$@"; }
+says() { grep -q -- "$1" "$2"; }
+hash_of() { sed -n 's/.* weights=\([^ ]*\).*/\1/p' "$1"; }
+
+# ---- the table ----
+
+find --grain keep
+check 'plans are found' test $code -eq 0
+check 'its units are measured' says 'unit.* are measured, about' err
+check 'the best is named' says '^the best at these prices of [0-9]* plans; 0 did not fit' out
+check 'none has other bits' sh -c '! grep -q "its own" out'
+check 'stages are among them' says '^ *[0-9]* *4  - *2  *2 x 1' out
+find --grain keep
+check 'then nothing is measured' sh -c 'test ! -s err && grep -q "nothing was measured" out'
+find --grain keep --measure never --json --top all
+check 'every plan is in the JSON' python3 -c '
+import json
+found = json.load(open("out"))
+plans = found["plans"]
+assert len(plans) >= 4 and {p["is"] for p in plans} <= {"fits", "too large", "cut", "refused"}
+assert all(p["same_bits"] and p["lanes"] == 4 and not p["mesh"] for p in plans)
+assert all(0 < p["units"] <= p["seconds"] * 1.001 for p in plans if p["is"] == "fits")
+times = [p["seconds"] for p in plans if p["is"] == "fits"]
+assert times[0] <= 1.021 * min(times) and times[1:] == sorted(times[1:])
+'
+find --measure never --json --why
+check 'with any grain meshes are, and cells that are cut have both numbers' python3 -c '
+import json
+plans = json.load(open("out"))["plans"]
+assert any(p["mesh"] == "model=2" and p["strategy"] == "megatron" for p in plans)
+best = min(p["seconds"] for p in plans if p["is"] == "fits")
+cut = [p for p in plans if p["is"] == "cut"]
+assert all(p["bound"] * 1.021 >= best for p in cut)
+assert all(p["note"] for p in plans if p["is"] == "refused")
+'
+run plan find mlp --measure never --all --json
+check '--all lets no core idle' python3 -c '
+import json, os
+found = json.load(open("out"))
+assert all(p["workers"] * p["threads"] >= found["cores"] for p in found["plans"])
+'
+find --measure never --threads 1 -n 2 --top all
+check 'what is given is kept' sh -c '! grep -q "1 x [12]" out && grep -q "2 x 1" out'
+
+# ---- memory and bits of saved plans ----
+
+train --threads 1 --out plain --quiet
+plain=$(hash_of out)
+find --measure never --json --top all
+python3 -c '
+import json
+for i, p in enumerate(p for p in json.load(open("out"))["plans"] if p["is"] == "fits"):
+    print(i + 1, p["bytes"], int(p["same_bits"]))' >rows
+rows=$(wc -l <rows)
+check 'there are rows' test "$rows" -ge 6
+bytes_are() { # row, bytes: `memory --plan` prints the same MiB, rounded up to a tenth
+    run plan find $net --batch 8 --lanes 4 --measure never --row "$1" --save row
+    workers=$(sed -n 's/^workers //p' row)
+    test "$workers" = 1 && workers= || workers="-n $workers"
+    run memory $net --plan row $workers
+    sed -n 's/^fits: \([0-9,]*\) of .*/\1/p' out | tr -d , >memory
+    test "$(cat memory)" = "$((($2 + 1048575) / 1048576))"
+}
+while read -r row bytes same; do
+    case $row in 1 | 3 | 5 | "$rows") ;; *) continue ;; esac
+    check "row $row takes what it says" bytes_are "$row" "$bytes"
+    run train $net --plan row --steps 3 --data synthetic --out "r$row" --quiet
+    hash=$(hash_of out)
+    if [ "$same" = 1 ]; then check "row $row has the same bits" test "$hash" = "$plain"
+    else check "row $row has its own bits" test -n "$hash" -a "$hash" != "$plain"; fi
+    run train $net --plan row --steps 3 --data synthetic --out "s$row" -n 1 --quiet
+    check "row $row has them on one worker" test "$(hash_of out)" = "$hash"
+done <rows
+check 'a saved plan says what was predicted' says '^predicted-us [0-9]' row
+run plan show row
+check 'and is shown' test $code -eq 0
+
+# ---- limits ----
+
+find --memory-limit 1M --measure never
+check 'no plan fits' sh -c 'test '$code' -eq 2 && grep -q "fits: with .* more than the limit" err'
+full=$("$program" plan find $net --batch 8 --lanes 4 --grain keep --measure never --json |
+    python3 -c 'import json, sys
+print(min(p["bytes"] for p in json.load(sys.stdin)["plans"] if p["is"] == "fits") - 1)')
+find --grain keep --measure never --memory-limit "$full" --top all
+check 'lighter plans are tried' sh -c '
+    grep -q "full" out || grep -q "fits: with .*recompute full" err'
+
+# ---- --parallel auto ----
+
+train --parallel auto --out auto
+check 'the same bits with --parallel auto' test "$(hash_of out)" = "$plain"
+check 'it says its plan' says '^trireme: --parallel auto: 4 lanes, .* ms a step, the best of' err
+check 'which is kept' test -s auto/plan
+train --parallel auto --out auto2 --steps 14
+check 'steps are told beside the plan' says 'a step takes .* ms; the plan said .* %' err
+find --grain keep
+check 'and kept' says 'the latest run took .* times what was predicted' out
+train --parallel auto -n 2 --out auto3 --quiet
+check 'two workers that are given are kept' sh -c \
+    "grep -q '^workers 2' auto3/plan && test -s auto3/agent.log"
+check 'with the same bits' test "$(hash_of out)" = "$plain"
+train --parallel auto --ckpt kept --save-every 1 --out first --steps 2 --quiet
+train --parallel auto --ckpt kept --resume --out second --quiet
+check 'resumed, with the same bits' test "$(hash_of out)" = "$plain"
+check 'with the plan of the checkpoint' sh -c \
+    'grep -v "^predicted-us\|^hash" first/plan >a; grep -v "^predicted-us\|^hash" second/plan | cmp a'
+train --parallel auto --grain any --out auto4 --quiet
+check 'any grain is said' sh -c 'grep -q "^lanes" auto4/plan'
+train --parallel auto --plan auto/plan
+check 'auto and a plan' sh -c 'test '$code' -eq 2 && grep -q "auto (tri_options.parallel): give" err'
+train --grain any
+check 'a grain without auto' says '--grain is for --parallel auto' err
+run memory $net --parallel auto
+check 'auto of no run' says 'auto finds the plan of a run that trains' err
+
+# ---- numbers of workers ----
+
+run plan find linear --grain keep --threads 1
+run plan price linear --threads 1
+run train linear -n 2 --threads 1 --steps 20 --data synthetic --out slower --quiet
+check 'a number that does not pay is said' says '-n 2: a step is predicted to take .* -n 1$' err
+run train linear -n 1 --threads 1 --steps 20 --data synthetic --out alone --quiet
+check 'one worker is not' sh -c '! grep -q predicted err'
+
+# ---- nonsense ----
+
+find --row 2
+check 'a row without a file' says '--row 2 names the plan that --save FILE writes' err
+find --measure never --row 999 --save x
+check 'a row that is not there' says '--row 999: there are [0-9]* plans' err
+find --grain some
+check '--grain' says '--grain some: expected keep or any\|"some".*keep or any' err
+find --top none
+check '--top' says 'a whole number of at least 1, or all' err
+find --hosts a,b
+check 'several hosts' says 'several hosts are not searched yet' err
+run plan find no-such-net
+check 'no network' test $code -eq 2
+
+# ---- the machine file ----
+
+chmod 500 "$work/cache/trireme"
+if [ "$(id -u)" -ne 0 ]; then
+    find --batch 4 --lanes 2
+    check 'a read-only cache is said' says 'the prices are not kept' err
+    check 'and the plans are found' test $code -eq 0
+fi
+chmod 700 "$work/cache/trireme"
+rm -f "$work"/cache/trireme/*
+"$program" plan price $net --batch 8 --lanes 4 --threads 1 >/dev/null 2>&1 &
+"$program" plan price mlp --threads 1 >/dev/null 2>&1
+wait
+run plan machine
+check 'two runs that write at once leave a whole file' sh -c \
+    'test '$code' -eq 0 && grep -q "units measured" out'
+
+finish
