@@ -20,6 +20,8 @@
 /* Seconds that workers take to open a step and to end it: two take so much longer for one of the
  * linear model than one process does. */
 #define OF_WORKERS 2.4e-6
+/* Seconds from what a member of a replica publishes until another that waits for it goes on. */
+#define OF_A_WAIT 4e-6
 
 /* ---- units ---- */
 
@@ -403,7 +405,7 @@ static void play_round(struct play *y, size_t item, int round) {
         int64_t begin, end;
         replica_parts(it, round, e, executors, &begin, &end);
         if (begin == end) continue;
-        if (*now < ready) *now = ready;
+        if (*now < ready) *now = ready + OF_A_WAIT;
         *now += y->seconds[item] * (double)(end - begin) / (double)parts;
     }
 }
@@ -544,7 +546,8 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     out->overhead = more ? more->seconds * calls_of(w->run) : 0;
     shape.overhead = out->overhead += w->run->worker ? OF_WORKERS : 0;
     out->moves = w->lanes > 0 ? w->moves / w->lanes : 0;
-    return out->known == out->units || w->rated ? step_price(&shape, &out->step) : TRI_OK;
+    const bool all = w->known == (int)w->seen.n; /* between them may pass nothing that is known */
+    return all || w->rated ? step_price(&shape, &out->step) : TRI_OK;
 }
 
 tri_status price_run(const tri_run *run, const struct prices *p, struct price_kinds *kinds,
