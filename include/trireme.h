@@ -803,7 +803,9 @@ typedef struct tri_options {
     const char *on_nan;
     /* How a network is divided. "data": workers share lanes. "semi": besides, operators are split
      * over the seats of a mesh, as strategies say. A mesh implies "semi", and without one "data" is
-     * the default. */
+     * the default. "auto": the run finds its plan, of the same bits, and writes it to DIR/plan; a
+     * program of one process searches threads, stages and recomputation, and `trireme run
+     * --parallel auto` also the number of workers. */
     const char *parallel;
     const char *mesh; /* axes, as for tri_mesh: "model=2". If both are given, they must agree */
     /* Strategies, separated by commas: files, or names of ready ones: "megatron" for gpt2 and bert;

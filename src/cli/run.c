@@ -35,8 +35,8 @@ static int run(const struct command *c, int argc, char **argv) {
 }
 
 static void describe(struct text *out) {
-    options_describe((const struct option_row *const[]){launch_rows, launch_words_rows, NULL}, USE_ALL, "all",
-                     out);
+    options_describe((const struct option_row *const[]){launch_rows, launch_words_rows, NULL},
+                     USE_ALL, "all", out);
 }
 
 const struct command command_run = {
