@@ -31,8 +31,7 @@ NETWORKS = {
     "gpt2-small": "gpt2-small:seq=64 --batch 4",
 }
 SHORT = {"gpt2-tiny": "gpt2-tiny:seq=32 --batch 8"}
-SHORT_STEPS = {"gpt2-tiny": 8, "mlp": 300}
-steps = {}  # by network: how many are measured; else those of five seconds
+SECONDS = 1.5  # of the steps that are measured, by the prediction
 DIVIDED = {"gpt2-tiny": "--stages 2", "gpt2-small": "--mesh model=2 --strategy megatron",
            "bert-tiny": "--mesh model=2 --strategy megatron", "resnet18": "--stages 2",
            "mlp": "--mesh model=2 --unset batch --lanes 4", "lenet5": "--stages 2"}
@@ -60,9 +59,10 @@ def predicted(trireme, cell):
     return is_["seconds"], is_["units"]
 
 
-def measured(trireme, cell):
-    n = steps.get(cell.split("/")[0])
-    out = run(trireme, ["bench", *words(cell), *(["--steps", str(n)] if n else [])])
+def measured(trireme, cell, seconds):
+    """seconds: that a step is predicted to take."""
+    steps = min(max(int(SECONDS / seconds), 5), 1000)
+    out = run(trireme, ["bench", *words(cell), "--steps", str(steps)])
     alone = re.search(r"median_ms=([0-9.]+)", out)
     if alone:
         return float(alone.group(1)) / 1000
@@ -82,7 +82,7 @@ def measure(trireme, cell, pairs):
         ratios, sums, steps = [], [], []
         for _ in range(pairs):
             step, units = predicted(trireme, cell)
-            took = measured(trireme, cell)
+            took = measured(trireme, cell, step)
             ratios.append(step / took)
             sums.append(units / took)
             steps.append(took)
@@ -118,7 +118,6 @@ def main():
     a = p.parse_args()
     if a.within:
         NETWORKS.update(SHORT)
-        steps.update(SHORT_STEPS)
     cells = a.cells.split(",") if a.cells else [f"{n}/{w}" for n in NETWORKS for w in PLACES]
     trireme = os.path.join(os.path.abspath(a.build), "src/trireme")
     known = {}

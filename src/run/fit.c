@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The candidates of --recompute fit are families of cheap operators, such as all gelus of an
- * encoder, and the blocks of the network, such as its layers. The memory that each saves alone is
- * found by planning the run with it. Then they are taken in the order of their cost per byte saved,
- * as many as the limit needs. */
+ * encoder, and the blocks of the network, such as its layers. What each saves follows from the
+ * graph: the results that its gradient reads. They are taken in the order of their cost per byte
+ * saved, as many as the limit needs, which is found by planning the run with them. */
 #include "run/fit.h"
 
 #include <ctype.h>
@@ -15,12 +15,10 @@
 #include "run/trial.h"
 #include "run/worker.h"
 
-#define MOST 64 /* candidates that are tried: those that compute most bytes */
-
 struct candidate {
     char *pattern;
-    double work, bytes; /* of its forward operators; the bytes of their results */
-    double saves;       /* bytes of the run, if it alone is recomputed */
+    double work;  /* of its forward operators */
+    double saves; /* bytes of their results that are kept until the backward pass */
 };
 
 struct fit {
@@ -58,7 +56,7 @@ static char *family_of(const char *name) {
     return t.data;
 }
 
-static bool add(struct fit *f, char *pattern, const tri_node *n) {
+static bool add(struct fit *f, char *pattern, const tri_node *n, double saves) {
     size_t i = 0;
     while (pattern && i < f->n && strcmp(f->c[i].pattern, pattern)) i++;
     if (pattern && i < f->n) {
@@ -70,13 +68,55 @@ static bool add(struct fit *f, char *pattern, const tri_node *n) {
         f->c[f->n++] = (struct candidate){.pattern = pattern};
     }
     f->c[i].work += stages_work(n, f->run->dev->kind->target);
-    for (int k = 0; k < n->n_out; k++) f->c[i].bytes += (double)base_spec_bytes(&n->out[k].spec);
+    f->c[i].saves += saves;
     return true;
 }
 
+/* What is kept for the gradients, by tensor of the graph with them. */
+struct kept {
+    const tri_graph *g;
+    const tri_node **reader; /* a forward node that reads it, and is not its neighbour; or null */
+    bool *kept;
+    size_t at; /* where the last node was found */
+};
+
+static tri_status find_kept(const tri_graph *g, struct kept *out) {
+    *out = (struct kept){.g = g, .reader = calloc((size_t)g->n_tensors + 1, sizeof *out->reader),
+                         .kept = calloc((size_t)g->n_tensors + 1, sizeof *out->kept)};
+    if (!out->reader || !out->kept) return base_no_memory("--recompute");
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->node[i]->n_in; k++) {
+            if (!node_reads(g->node[i], k)) continue;
+            if (g->node[i]->backward) out->kept[g->node[i]->in[k]->id] = true;
+            else out->reader[g->node[i]->in[k]->id] = g->node[i];
+        }
+    return TRI_OK;
+}
+
+/* Bytes that are kept of the node of this name, which passes may have removed. block: the length of
+ * the scope that is recomputed, whose own results are kept; 0: the operator alone. */
+static double kept_of(struct kept *k, const char *name, size_t block) {
+    double bytes = 0;
+    for (size_t i = 0; i < k->g->n_nodes; i++) {
+        const size_t at = (k->at + i) % k->g->n_nodes;
+        const tri_node *n = k->g->node[at];
+        if (n->backward || strcmp(n->name, name)) continue;
+        k->at = at;
+        for (int o = 0; o < n->n_out; o++) {
+            const tri_node *reader = k->reader[n->out[o].id];
+            const bool leaves = block && reader && (strncmp(reader->name, name, block) ||
+                                                    reader->name[block] != '.');
+            if (k->kept[n->out[o].id] && !leaves)
+                bytes += (double)base_spec_bytes(&n->out[o].spec);
+        }
+        break;
+    }
+    return bytes;
+}
+
 /* Blocks, in a network without numbered scopes its first scopes, and unless `blocks` is set,
- * families of operators. */
-static tri_status list(struct fit *f, bool blocks) {
+ * families of operators. kept: nullable. */
+static tri_status list(struct fit *f, bool blocks, struct kept *kept) {
     const tri_graph *g = f->run->model;
     size_t forward = graph_forward(g);
     bool ok = true, numbered = false;
@@ -85,16 +125,12 @@ static tri_status list(struct fit *f, bool blocks) {
         const tri_node *n = g->node[i];
         if (!node_runs(n) || !n->n_in) continue;
         size_t block = numbered ? block_of(n->name) : strcspn(n->name, ".");
-        if (block) ok = add(f, strndup(n->name, block), n);
-        if (ok && !blocks && !n->entry->op->flops) ok = add(f, family_of(n->name), n);
+        if (block)
+            ok = add(f, strndup(n->name, block), n, kept ? kept_of(kept, n->name, block) : 0);
+        if (ok && !blocks && !n->entry->op->flops)
+            ok = add(f, family_of(n->name), n, kept ? kept_of(kept, n->name, 0) : 0);
     }
     return ok ? TRI_OK : base_no_memory("--recompute");
-}
-
-static int by_bytes(const void *a, const void *b) {
-    const struct candidate *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
-    return strcmp(x->pattern, y->pattern);
 }
 
 /* The work per byte that it saves; the bytes count from 1. */
@@ -137,22 +173,20 @@ static void forget(struct fit *f) {
     free(f->c);
 }
 
-static tri_status measure(struct fit *f, double none) {
-    tri_status status = TRI_OK;
-    qsort(f->c, f->n, sizeof *f->c, by_bytes);
-    while (f->n > MOST) free(f->c[--f->n].pattern);
-    for (size_t i = 0; i < f->n && !status; i++) {
-        double with = none;
-        status = try(f, f->c[i].pattern, &with);
-        f->c[i].saves = none - with;
-    }
-    qsort(f->c, f->n, sizeof *f->c, by_cost);
+/* Lists what saves anything, the cheapest first. */
+static tri_status rank(struct fit *f, const tri_graph *with_gradients) {
+    struct kept k;
+    tri_status status = find_kept(with_gradients, &k);
+    if (!status) status = list(f, false, &k);
+    free(k.reader);
+    free(k.kept);
     size_t kept = 0;
     for (size_t i = 0; i < f->n; i++) {
         if (f->c[i].saves > 0) f->c[kept++] = f->c[i];
         else free(f->c[i].pattern);
     }
     f->n = kept;
+    if (f->n) qsort(f->c, f->n, sizeof *f->c, by_cost);
     return status;
 }
 
@@ -188,7 +222,7 @@ static tri_status compare(struct fit *f, char *patterns, double *least) {
 /* The patterns of all blocks. */
 static tri_status blocks(const struct fit *f, char **patterns) {
     struct fit all = {.run = f->run};
-    tri_status status = list(&all, true);
+    tri_status status = list(&all, true, NULL);
     *patterns = status ? NULL : first(&all, all.n);
     forget(&all);
     return status || *patterns ? status : base_no_memory("--recompute");
@@ -196,11 +230,18 @@ static tri_status blocks(const struct fit *f, char **patterns) {
 
 static tri_status choose(struct fit *f, double limit) {
     double none = 0, with = 0;
-    tri_status status = try(f, NULL, &none);
+    struct trial plain = trial_of(f->run);
+    plain.options.recompute = chosen(f->run, NULL);
+    plain.options.memory_limit = 0;
+    plain.options.save_plan = NULL;
+    tri_run *run = trial_plan(f->run, &plain);
+    tri_status status = run ? TRI_OK : base_last();
+    if (run) none = (double)trial_needs(run);
+    if (run && none > limit) status = rank(f, run->machine->whole);
+    trial_end(f->run, run);
     if (status || none <= limit) return status;
-    status = list(f, false);
-    char *all = NULL, *every = status ? NULL : first(f, f->n);
-    if (!status) status = measure(f, none);
+    char *all = NULL, *every = first(f, f->n);
+    if (!every) status = base_no_memory("--recompute");
     if (!status) status = fewest(f, limit);
     if (!status) status = try(f, f->run->fit, &with);
     /* What several blocks keep is not saved by one of them alone. */

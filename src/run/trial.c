@@ -46,10 +46,12 @@ tri_run *trial_plan(tri_run *own, const struct trial *t) {
 }
 
 void trial_end(const tri_run *own, tri_run *run) {
+    tri_data *data = own->data ? own->data : own->options.source;
     if (!run) return;
-    if (run->data == own->data) run->data = NULL;
-    if (run->policy->data == own->policy->data) run->policy->data = NULL;
+    const bool kept = lend(data, true), eval_kept = lend(own->policy->data, true);
     run_free(run);
+    lend(data, kept);
+    lend(own->policy->data, eval_kept);
 }
 
 size_t trial_needs(const tri_run *run) {
