@@ -72,7 +72,7 @@ bench-wire: all
 
 # What was measured is kept in RESULTS. A quick run: make bench-plan CELLS=mlp/one,lenet5/workers
 bench-plan: all
-	python3 bench/plan.py $(BUILD) $(if $(CELLS),--cells $(CELLS)) \
+	$(PYTHON) bench/plan.py $(BUILD) $(if $(CELLS),--cells $(CELLS)) \
 	  $(if $(RESULTS),--results $(RESULTS)) $(if $(PAIRS),--pairs $(PAIRS))
 
 # make bench-pairs OLD=../before/build/src/trireme ROWS=lenet5 ROUNDS=3

@@ -66,7 +66,9 @@ def measured(trireme, cell, seconds):
     alone = re.search(r"median_ms=([0-9.]+)", out)
     if alone:
         return float(alone.group(1)) / 1000
-    head, row = [line.split() for line in out.splitlines() if line.strip()][-2:]
+    lines = [line.split() for line in out.splitlines()]
+    at = next(i for i, line in enumerate(lines) if "samples/s" in line)
+    head, row = lines[at], lines[at + 1]
     batch = int(words(cell)[words(cell).index("--batch") + 1])
     return batch / float(row[head.index("samples/s")].replace(",", ""))
 

@@ -200,7 +200,7 @@ static int measure(struct row *row, int n) {
     int failed = 0;
     for (int i = 0; i < TURNS * n; i++) {
         struct row *r = &row[i % n];
-        if (i == n) run_print_no_notes();
+        if (i == n) run_print_notes(false);
         if (r->status) continue;
         int code = r->launch.workers ? measure_workers(r) : measure_alone(r);
         if (code == AGENT_RESUMABLE) return code;

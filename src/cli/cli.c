@@ -12,6 +12,7 @@
 #include "data/data.h"
 #include "models/models.h"
 #include "plan/plan_file.h"
+#include "search/automatic.h"
 
 /* In the order of `trireme help`. */
 #define COMMANDS(X) \
@@ -97,6 +98,10 @@ static tri_status take_options(const struct command *c, int *argc, char **argv, 
     tri_status status = options_take(sets, c->use ? c->use : USE_ALL, false, argc, argv);
     if (!status) status = options_take_plan(&out->options);
     options_forget_usual(&out->options);
+    if (c->use & USE_FIND) out->options.parallel = NULL; /* it finds plans anyway */
+    if (!status && automatic_is_asked(&out->options) && !(c->use & USE_TRAIN))
+        status = base_fail(TRI_USAGE, "--parallel auto finds the plan of a run that trains; "
+                           "`trireme plan find` shows the plans");
     if (!status && out->options.data != theirs.data) status = data_refuse_fed(out->options.data);
     return status;
 }

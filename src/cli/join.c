@@ -29,6 +29,9 @@ static int run_given(const struct command *c, int argc, char **argv) {
         base_fail(TRI_USAGE, "join needs the ADDRESS of a coordinator, or a launcher's variables "
                   "(MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, say): trireme %s %s", c->name,
                   c->arguments);
+    else if (own.automatic || own.launch.grain)
+        base_fail(TRI_USAGE, "--parallel auto and --grain: plans over several hosts are not "
+                  "searched yet");
     else if (argc < 2 && !g.rank)
         base_fail(TRI_USAGE, "join lacks what to run: this is the host of rank 0, which tells the "
                   "others: trireme join --key FILE -- PROGRAM");

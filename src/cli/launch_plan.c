@@ -5,12 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "cli/launch.h"
 #include "observe/files.h"
 #include "run/open.h"
@@ -18,16 +22,19 @@
 
 static struct find_ask ask_of(const struct launch *l, const tri_options *o) {
     return (struct find_ask){.workers = l->automatic ? 0 : l->workers,
+                             .size = launch_size(l),
                              .threads = l->threads ? l->threads : (int)o->threads,
                              .any = l->grain == 1 + GRAIN_ANY};
 }
 
 /* The run then is as if --plan had been given. */
 static tri_status take(struct launch *l, tri_options *o, const char *path) {
+    const struct plan_file *p = plan_read(path, true);
     o->parallel = NULL;
     o->plan = path;
-    if (l->automatic) l->workers = 0;
+    if (p && l->automatic) l->workers = (int)plan_number(p, PLAN_WORKERS);
     l->automatic = false;
+    if (!p) return base_last();
     if (setenv(AUTOMATIC_ENV, path, 1)) return base_no_memory("a plan");
     tri_status status = options_take_plan(o);
     return status ? status : cli_check_launch(l, o);
@@ -43,6 +50,7 @@ tri_status launch_find_plan(struct launch *l, struct cli_arguments *a) {
     const struct find_ask ask = ask_of(l, &a->options);
     struct cli_arguments one = *a;
     struct text path = {0};
+    unsetenv(AUTOMATIC_ENV);
     if (!automatic_is_asked(&a->options)) {
         if (!l->grain) return TRI_OK;
         return base_fail(TRI_USAGE, LAUNCH_GRAIN_ALONE);
@@ -60,7 +68,9 @@ tri_status launch_find_plan(struct launch *l, struct cli_arguments *a) {
 #define WORDS_MOST 16
 
 /* In the child. */
-static void become_find(char *const *words) {
+static void become_find(char *const *words, pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(127);
     const int nothing = open("/dev/null", O_WRONLY);
     if (nothing >= 0) dup2(nothing, STDOUT_FILENO); /* the table; the plan is in its file */
     execv(LAUNCH_SELF, words);
@@ -77,6 +87,7 @@ static tri_status find_in_program(const struct launch *l, const char *path) {
     base_format(workers, sizeof workers, "%d", l->workers);
     base_format(threads, sizeof threads, "%d", l->threads);
     if (l->workers && !l->automatic) own[n++] = "-n", own[n++] = workers;
+    else if (l->threads) own[n++] = "-n", own[n++] = "auto";
     if (l->threads) own[n++] = "--threads-per-worker", own[n++] = threads;
     own[n++] = "--";
     while (l->argv[program]) program++;
@@ -84,22 +95,28 @@ static tri_status find_in_program(const struct launch *l, const char *path) {
     if (!words) return base_no_memory("a command line");
     memcpy(words, own, (size_t)n * sizeof *words);
     memcpy(words + n, l->argv, (size_t)program * sizeof *words);
-    const pid_t pid = fork();
-    if (!pid) become_find(words);
+    const pid_t self = getpid(), pid = fork();
+    if (!pid) become_find(words, self);
     free(words);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     if (pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status)) return TRI_OK;
-    return base_fail(TRI_FAILED, "--parallel auto: no plan was found for %s", l->argv[0]);
+    const bool usage = pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == TRI_USAGE;
+    return base_fail(usage ? TRI_USAGE : TRI_FAILED, "--parallel auto: no plan was found for %s",
+                     l->argv[0]);
 }
 
 tri_status launch_find_of_program(struct launch *l) {
     const tri_options none = {.batch = 0};
-    struct text path = {0};
+    struct text path = {0}, said = {0};
     const char *what = too_many(l, &none);
     if (what) return base_fail(TRI_USAGE, "--parallel auto and %s", what);
-    text_add(&path, "%s/plan", l->out);
-    if (path.failed) return base_no_memory("a plan");
+    char whole[PATH_MAX];
+    unsetenv(AUTOMATIC_ENV);
     tri_status status = files_make_directory(l->out);
+    if (!status && !realpath(l->out, whole))
+        status = base_fail(TRI_FAILED, "%s: %s", l->out, strerror(errno));
+    if (!status) text_add(&path, "%s/plan", whole);
+    if (path.failed) status = base_no_memory("a plan");
     if (!status) status = find_in_program(l, path.data);
     const struct plan_file *p = status ? NULL : plan_read(path.data, true);
     if (!status && !p) status = base_last();
@@ -108,18 +125,22 @@ tri_status launch_find_of_program(struct launch *l) {
         l->workers = (int)plan_number(p, PLAN_WORKERS);
         l->threads = (int)plan_number(p, PLAN_THREADS);
         l->automatic = false;
-        fprintf(stderr, "trireme: --parallel auto: %s: %d worker(s) x %d thread(s), %.4g ms a "
-                "step\n", path.data, l->workers, l->threads,
-                1e-3 * (double)plan_number(p, PLAN_PREDICTED));
+        text_add(&said, "trireme: --parallel auto: %s: %d worker(s) x %d thread(s), %.4g ms a "
+                 "step\n", path.data, l->workers, l->threads,
+                 1e-6 * (double)plan_number(p, PLAN_PREDICTED));
+        if (!said.failed) fputs(said.data, stderr);
     }
     text_free(&path);
+    text_free(&said);
     return status;
 }
 
 /* ---- numbers of workers ---- */
 
-/* Seconds of a step; 0: not known. All prices of a run of one process must be; the few units that
- * run in several workers alone are priced as others of their operators. */
+#define SLOWER 1.02 /* a number of workers is said to be slower than one beyond that */
+
+/* Seconds of a step; 0: not known. All prices of a run of one process must be. Of several workers
+ * most must be: the few units that run there alone are priced as others of their operators. */
 static double predicted(const struct cli_arguments *a, const struct crew_size *size,
                         const struct prices *p, struct price_kinds *kinds) {
     struct cli_arguments one = *a;
@@ -130,13 +151,13 @@ static double predicted(const struct cli_arguments *a, const struct crew_size *s
     tri_run *run = g ? run_plan(g, &one.options, size->workers > 1 ? size : NULL) : NULL;
     const bool good = run && !price_check(run) && !price_run(run, p, kinds, &is);
     if (run) run_free(run);
-    return good && (size->workers > 1 || is.known == is.units) ? is.step.seconds : 0;
+    const bool known = 3 * is.known >= 2 * is.units && (size->workers > 1 || is.known == is.units);
+    return good && known ? is.step.seconds : 0;
 }
 
 static bool has_prices(struct prices *p) {
     struct text path = {0};
-    const bool has = !prices_make(p) && prices_file(p, &path) && !access(path.data, R_OK) &&
-                     !prices_read(p, path.data) && p->n;
+    const bool has = !prices_open(p, &path) && p->n;
     text_free(&path);
     return has;
 }
@@ -151,17 +172,18 @@ void launch_predict(struct launch *l, const struct cli_arguments *a) {
         prices_free(&p);
         return;
     }
-    for (int n = 1; n <= most; n++) {
-        if (!l->automatic && n > 1 && n < settled.workers) continue;
+    for (int n = 1; n <= most; n = 2 * n < most || n == most ? 2 * n : most) {
         struct crew_size size = launch_size(&settled);
+        if (!l->automatic && n > 1) n = settled.workers;
         size.workers = n;
+        if (!l->automatic && n == 1) size.threads = l->threads ? l->threads : host_cores();
         l->predicted[n] = predicted(a, &size, &p, &kinds);
         if (l->predicted[n] > 0) continue;
         memset(l->predicted, 0, sizeof l->predicted); /* all, or none */
         break;
     }
     if (!l->automatic && settled.workers <= most && l->predicted[settled.workers] > 0 &&
-        l->predicted[settled.workers] > l->predicted[1])
+        l->predicted[settled.workers] > SLOWER * l->predicted[1])
         fprintf(stderr, "trireme: -n %d: a step is predicted to take %.4g ms, %.2f times as long "
                 "as with one worker: -n 1\n", settled.workers, 1e3 * l->predicted[settled.workers],
                 l->predicted[settled.workers] / l->predicted[1]);

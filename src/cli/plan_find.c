@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/visit.h"
-#include "io/outfile.h"
 #include "machine/budget.h"
 #include "observe/log.h"
 #include "run/executor.h"
@@ -217,6 +216,8 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
     struct find f = {0};
     const struct find_ask ask = {
         .workers = own->launch.automatic ? 0 : own->launch.workers,
+        .size = launch_size(&own->launch),
+        .recompute = a->options.recompute,
         .threads = own->launch.threads ? own->launch.threads : (int)a->options.threads,
         .any = own->launch.grain != 1 + GRAIN_KEEP,
         .all = own->all,

@@ -26,11 +26,12 @@ static int run(const struct command *c, int argc, char **argv) {
     }
     own.launch.argv = argv + 1;
     if (given_read(false, &g)) return cli_fail();
-    if (own.automatic && launch_find_of_program(&own.launch)) return cli_fail();
+    own.launch.given = g.by ? &g : NULL;
     if (own.launch.grain && !own.automatic) {
         base_fail(TRI_USAGE, LAUNCH_GRAIN_ALONE);
         return cli_fail();
     }
+    if (own.automatic && launch_find_of_program(&own.launch)) return cli_fail();
     return launched_run(&own.launch, &g);
 }
 

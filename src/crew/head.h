@@ -22,7 +22,7 @@
 #include "crew/spend.h"
 #include "plan/pipeline.h"
 
-#define CREW_MAGIC 0x37574552434954ull /* must change when anything below does */
+#define CREW_MAGIC 0x38574552434954ull /* must change when anything below does */
 #define CREW_MOST_WORKERS 128
 #define CREW_MOST_THREADS 512
 #define CREW_NAME 56
@@ -144,6 +144,7 @@ struct crew_shown {
     atomic_int head;            /* the first lines */
     _Atomic int64_t step;       /* of the last line of progress */
     _Atomic int64_t evaluation; /* step of the last evaluation */
+    atomic_int predicted;       /* how well the plan predicted a step */
     atomic_int not_finite;      /* the warning that the loss is not finite, while it holds */
 };
 

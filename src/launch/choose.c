@@ -70,9 +70,10 @@ static int next_predicted(const struct agent *a, int most) {
     const double *of = a->launch->predicted;
     int best = 1, next = 0;
     for (int n = 2; n <= most; n++)
-        if (of[n] < of[best]) best = n;
+        if (of[n] > 0 && of[n] < of[best]) best = n;
     for (int n = 1; n <= most; n++)
-        if (!(a->choice.rate[n] > 0) && of[n] <= CLOSE * of[best] && (!next || of[n] < of[next]))
+        if (of[n] > 0 && !(a->choice.rate[n] > 0) && of[n] <= CLOSE * of[best] &&
+            (!next || of[n] < of[next]))
             next = n;
     return next;
 }

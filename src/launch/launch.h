@@ -47,8 +47,8 @@ struct launch {
     struct membership *membership; /* of an agent that takes part in a run over hosts; else null */
     int workers;          /* at least one */
     bool automatic;       /* -n auto: `workers` is the most; the first steps show how many pay */
-    double predicted[LAUNCH_PREDICTED]; /* seconds of a step by number of workers; [1] 0: not
-                                         * known */
+    double predicted[LAUNCH_PREDICTED]; /* seconds of a step by number of workers; 0: not
+                                         * known; [1] 0: none is */
     int grain;            /* 1 + enum launch_grain, which --parallel auto searches; 0: not given */
     int most;             /* that the run can be scaled to; 0: `workers` */
     int spares, threads;  /* threads of each worker; 0: cores divided by workers */

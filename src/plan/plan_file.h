@@ -39,7 +39,7 @@ enum plan_key {
     PLAN_STEAL,
     PLAN_ZERO,
     PLAN_RECOMPUTE,
-    PLAN_PREDICTED, /* microseconds of a step, as `plan find` has predicted */
+    PLAN_PREDICTED, /* nanoseconds of a step, as `plan find` has predicted */
     PLAN_HASH,
     PLAN_KEYS
 };

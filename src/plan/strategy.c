@@ -86,8 +86,8 @@ static tri_status check_ways(const struct making *k) {
     const char *way = k->o->parallel;
     bool mesh = k->s->mesh.n, semi = option_choice("--parallel", way) == PARALLEL_SEMI;
     if (way && option_choice("--parallel", way) == PARALLEL_AUTO)
-        return base_fail(TRI_USAGE, "--parallel auto finds the plan of a run that trains; "
-                         "`trireme plan find` shows the plans");
+        return base_fail(TRI_USAGE, "--parallel auto (tri_options.parallel) is for a run that "
+                         "trains");
     if (way && !semi && mesh)
         return base_fail(TRI_USAGE, "--parallel data (tri_options.parallel), but there is a mesh, "
                          "which needs --parallel semi, the default with a mesh");

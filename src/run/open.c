@@ -255,7 +255,8 @@ static tri_status plan_run(tri_run *run) {
     if (!status && !(run->written = graph_duplicate(run->model, run->model->batch)))
         status = base_last();
     const bool planned = o->save_plan || o->ckpt || visit_is_on();
-    const bool described = o->out || run->worker; /* in run.json, without the plan if need be */
+    /* In run.json, or if it is printed, without the plan if need be. */
+    const bool described = o->out || run->worker || run->wants_plan;
     if (!status && (planned || described)) { /* as written */
         const tri_status made = plan_make(run->model, o, &run->own_plan);
         if (planned) status = made;
@@ -273,7 +274,11 @@ static tri_status join(tri_run *run) {
 }
 
 static bool told;
-void run_print_no_notes(void) { told = true; }
+bool run_print_notes(bool whether) {
+    const bool before = !told;
+    told = !whether;
+    return before;
+}
 
 /* Notes are printed once, even if all workers are restarted. */
 static bool has_told(tri_run *run) {
@@ -402,6 +407,7 @@ static tri_status plan_alone(tri_run *run) {
 }
 
 static tri_status plan_with_data(tri_run *run) {
+    run->wants_plan = true;
     tri_status status = plan_run(run);
     if (!status) status = open_data(run);
     if (!status) status = executables_plan(run);

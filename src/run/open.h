@@ -21,8 +21,8 @@ void launched_opens(const tri_options *o);
 /* Unsets the options by which a run writes files, evaluates, resumes, prints or ends early. */
 void run_leave_nothing(tri_options *o);
 
-/* No later run of this process prints notes. */
-void run_print_no_notes(void);
+/* Whether later runs of this process print notes. Returns what it was. */
+bool run_print_notes(bool whether);
 
 /* As tri_open, on this device, whichever the options name. */
 tri_run *run_open_on(tri_graph *g, const tri_options *o, struct dev *dev);

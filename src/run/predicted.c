@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "run/executor.h"
 #include "run/price.h"
 #include "run/profile.h"
 #include "run/record.h"
@@ -11,6 +12,7 @@
 static void keep_error(const tri_run *run, double ratio) {
     struct prices p = {0};
     struct text path = {0};
+    if (!(ratio > 1e-3 && ratio < 1e3)) return; /* what the plan says is no prediction of ours */
     tri_status status = prices_open(&p, &path);
     const char *name = status ? NULL : price_network(&p.arena, run, PRICE_ERROR);
     if (name && path.size && !prices_add(&p, &(struct price){name, 1, ratio, PREDICTED_STEPS}))
@@ -19,14 +21,25 @@ static void keep_error(const tri_run *run, double ratio) {
     text_free(&path);
 }
 
+/* Options have changed what the prediction is of. */
+static bool is_placed_otherwise(const tri_run *run) {
+    struct text differs = {0};
+    const bool other = run->own_plan.name && plan_differ(run->plan, &run->own_plan, PLAN_LANES,
+                                                         PLAN_PREDICTED, &differs);
+    text_free(&differs);
+    return other || plan_is_edited(run->plan, PLAN_PLACEMENT);
+}
+
 void predicted_step(tri_run *run) {
     struct record *r = run->record;
-    const double predicted = run->plan ? 1e-6 * (double)plan_number(run->plan, PLAN_PREDICTED) : 0;
+    struct crew_shown *shown = run->executor->shown(run);
+    const double predicted = run->plan ? 1e-9 * (double)plan_number(run->plan, PLAN_PREDICTED) : 0;
     const double now = base_seconds() - r->aside;
     if (!(predicted > 0) || r->counted > PREDICTED_STEPS) return;
+    if (!r->counted && is_placed_otherwise(run)) r->counted = PREDICTED_STEPS + 1;
     if (r->counted) r->took[r->counted - 1] = now - r->since;
     r->since = now;
-    if (r->counted++ < PREDICTED_STEPS) return;
+    if (r->counted++ < PREDICTED_STEPS || (shown && atomic_exchange(&shown->predicted, 1))) return;
     const double took = pace_quantile(r->took, PREDICTED_STEPS, 0.5), off = predicted / took - 1;
     if (!run->options.quiet)
         fprintf(stderr, "trireme: a step takes %.4g ms; the plan said %.4g, %.1f %% too %s\n",

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/host.h"
 #include "machine/replica_needs.h"
+#include "plan/option_rows.h"
 #include "plan/rebatch.h"
 #include "run/executor.h"
 #include "run/items.h"
@@ -58,10 +60,12 @@ static int all_threads(const tri_run *run) {
  * lanes; and the threads of each, which compute one together. */
 static int claimers_of(const struct machine *m, const tri_run *run, int k, int *threads) {
     const int size = run->executor->size(run);
-    *threads = machine_is_joint(m) ? run_threads(run) : 1;
+    /* As worker_team does. */
+    const bool team = size < host_cores() || m->lanes < host_cores();
+    *threads = machine_is_joint(m) && team ? run_threads(run) : 1;
     if (k && m->members > 1) {
         *threads *= m->members;
-        return m->replicas;
+        return m->replicas * *threads > all_threads(run) ? 1 : m->replicas;
     }
     return m->n_threads > 1 ? size * run_threads(run) : size;
 }
@@ -193,7 +197,9 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
  * part of the step. */
 static void lessen(const struct machine *m, tri_options *o) {
     if (o->plan || !m->tree[1].g || m->compilation.n_sizes > 1) return;
+    const int tracks = m->pipeline.tracks > 1 ? m->pipeline.tracks : 1;
     o->lanes = o->threads > 1 ? o->threads : 2;
+    o->lanes = (o->lanes + tracks - 1) / tracks * tracks; /* schedules want whole rounds */
     o->batch = m->batch / m->lanes * o->lanes;
 }
 
@@ -213,8 +219,12 @@ static double calls_of(const tri_run *run) {
 const char *price_network(struct arena *a, const tri_run *run, const char *what) {
     const tri_graph *g = run->machine->whole;
     uint64_t hash = 0;
-    for (size_t i = 0; i < g->n_nodes; i++)
-        hash = base_hash(g->node[i]->name, strlen(g->node[i]->name), hash);
+    for (size_t i = 0; i < g->n_nodes; i++) {
+        const tri_node *n = g->node[i];
+        hash = base_hash(n->name, strlen(n->name), hash);
+        if (node_is_param(n))
+            hash = base_hash(n->out->spec.shape.dim, sizeof n->out->spec.shape.dim, hash);
+    }
     return arena_text(a, "(%s, of %016llx)", what, (unsigned long long)hash);
 }
 
@@ -229,7 +239,7 @@ static tri_status learn_between(const tri_run *run, double took, struct prices *
     const double calls = calls_of(run);
     tri_status status = name ? price_run(run, p, NULL, &is) : base_no_memory("the prices of units");
     const double more = status ? 0 : took - is.step.seconds + is.overhead;
-    if (!status)
+    if (!status && is.step.seconds > 0) /* else it has units without a price */
         status = prices_add(p, &(struct price){name, all_threads(run),
                                                more > 0 ? more / calls : 0, (int64_t)calls});
     arena_free(&a);
@@ -246,15 +256,18 @@ static tri_status learn(const tri_run *run, int threads, bool less, double least
     o.data = "synthetic";
     o.source = NULL;
     o.memory_limit = 0;
+    o.subset = NULL;
+    o.on_nan = option_row("--on-nan")->words[ON_NAN_WARN]; /* of random samples */
     o.steps = INT64_MAX / 2;
     o.epochs = 0;
     if (less) lessen(m, &o);
     const bool same = o.lanes == m->lanes && !run->worker && threads == run_threads(run);
     run_leave_nothing(&o);
-    run_print_no_notes();
+    const bool notes = run_print_notes(false);
     tri_graph *g = graph_duplicate(run->written ? run->written : run->model, o.batch);
     tri_run *own = g ? tri_open(g, &o) : NULL;
     double took = 0;
+    run_print_notes(notes);
     if (!own) return base_last();
     tri_status status = price_measure(own, least, p, &took);
     if (!status) status = learn_between(own, took, p);
@@ -414,12 +427,13 @@ static void play_round(struct play *y, size_t item, int round) {
 static void play_stop(struct play *y, size_t item, bool stops) {
     const size_t number = replica_round_of(item, 0);
     const bool first = item == y->range.begin;
-    const double ready = ready_at(y, number);
+    double ready = ready_at(y, number);
     for (size_t e = 0; e < y->executors; e++) {
-        double *now = done_at(y, e, number);
-        *now = first ? 0 : *done_at(y, e, number - 1);
-        if (stops && *now < ready) *now = ready;
+        const double now = *done_at(y, e, number) = first ? 0 : *done_at(y, e, number - 1);
+        if (item == y->range.end && now > ready) ready = now; /* the last stop, without needs */
     }
+    for (size_t e = 0; e < y->executors && stops; e++)
+        if (*done_at(y, e, number) < ready) *done_at(y, e, number) = ready;
     const double captain = *done_at(y, 0, number);
     for (size_t e = 0; e < y->executors && stops; e++) *done_at(y, e, number) = captain;
 }
@@ -432,8 +446,8 @@ static bool play(struct pricing *w, const struct program *p, const struct replic
                      .rounds = replica_round_of(range->end - range->begin, 1)};
     int stop = 0;
     y.done = zeros(w, y.executors * y.rounds, sizeof *y.done);
-    if (w->failed || !replica_find_needs(p, range, &y.needs)) return false;
-    for (size_t i = range->begin; i <= range->end; i++) {
+    const bool made = !w->failed && replica_find_needs(p, range, &y.needs);
+    for (size_t i = range->begin; made && i <= range->end; i++) {
         bool stops = i == range->end;
         for (; stop < range->n_stops && range->stop[stop] == i; stop++) stops = true;
         play_stop(&y, i, stops);
@@ -442,14 +456,14 @@ static bool play(struct pricing *w, const struct program *p, const struct replic
     }
     free(y.needs.need);
     free(y.needs.first);
-    return true;
+    return made;
 }
 
 /* ---- lanes ---- */
 
 /* When the claimer's threads have computed the items up to each, from the first of a leg. */
 static void time_leg(struct pricing *w, const struct machine *m, const struct program *p, int size,
-                     int leg, const struct step_units *u, double *at) {
+                     int leg, int threads, const struct step_units *u, double *at) {
     const struct tree *t = &m->tree[1];
     const bool lane = p->g == m->compilation.lane[size];
     const size_t begin = lane ? t->items[size][leg] : 0;
@@ -465,7 +479,7 @@ static void time_leg(struct pricing *w, const struct machine *m, const struct pr
     for (size_t i = begin; i <= end; i++) {
         at[i - begin] = now;
         if (i < end)
-            now += step_together(&(struct step_units){1, &u->seconds[i], &u->parts[i]}, p->threads,
+            now += step_together(&(struct step_units){1, &u->seconds[i], &u->parts[i]}, threads,
                                  &work);
     }
 }
@@ -488,7 +502,7 @@ static void add_size(struct pricing *w, const struct machine *m, int k, int size
     if (w->failed) return;
     for (int leg = 0; leg < (to->pipeline ? t->buckets.legs : 1) && !w->failed; leg++) {
         const size_t begin = k ? t->items[size][leg] : 0, end = k ? t->items[size][leg + 1] : u.n;
-        time_leg(w, m, p, size, leg, &u, at);
+        time_leg(w, m, p, size, leg, to->threads, &u, at);
         if (to->pipeline) to->leg[leg] = at[end - begin];
         for (int b = 0; b < to->buckets && !to->pipeline; b++) to->at[size][b] = at[end - begin];
         for (int e = 0; e < t->events[size].n && !to->pipeline; e++)

@@ -48,6 +48,7 @@ struct tri_run {
     _Atomic int64_t asked_since; /* when a thread that waits for samples saw it: ns; 0: not yet */
     atomic_bool gave_up;         /* samples did not arrive in time, and the run ends without them */
     bool holds_pipes;            /* see base/pipes.h */
+    bool wants_plan; /* it is only planned, with its data, and own_plan is asked for */
     bool passed;  /* it makes no step and writes nothing (visit_opens) */
     bool unread;  /* the run ends because nobody reads stdout or stderr any more */
     bool stopped; /* the run ends early: it was asked to, or max_time has passed */

@@ -193,6 +193,7 @@ void worker_free(struct worker *c) {
 }
 
 struct worker *worker_for_plan(const struct crew_size *size) {
+    if (crew_check(size)) return NULL;
     struct worker *c = calloc(1, sizeof *c);
     void *head = mmap(NULL, crew_head_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                       -1, 0);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/automatic.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checkpoint/checkpoint.h"
+#include "data/data.h"
 #include "io/outfile.h"
 #include "io/seal.h"
 #include "machine/budget.h"
@@ -23,9 +26,13 @@ bool automatic_is_asked(const tri_options *o) {
 
 static tri_status write_plan(const struct text *plan, const char *directory, struct text *path) {
     struct outfile f;
-    text_add(path, "%s/plan", directory);
-    if (path->failed || plan->failed) return base_no_memory("a plan");
+    char whole[PATH_MAX]; /* workers may have another working directory */
+    if (plan->failed) return base_no_memory("a plan");
     tri_status status = files_make_directory(directory);
+    if (!status && !realpath(directory, whole))
+        status = base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
+    if (!status) text_add(path, "%s/plan", whole);
+    if (!status && path->failed) status = base_no_memory("a plan");
     if (!status) status = outfile_replace(&f, path->data, NULL);
     if (!status) {
         status = outfile_write(&f, plan->data, plan->size);
@@ -90,6 +97,7 @@ static tri_status search(tri_graph *g, const tri_options *o, struct find_ask *as
 tri_status automatic_find(tri_graph *g, const tri_options *o, const struct find_ask *ask,
                           struct text *path) {
     struct find_ask own = *ask;
+    own.recompute = o->recompute;
     struct text plan = {0};
     bool there = false;
     tri_status status = TRI_OK;
@@ -97,17 +105,37 @@ tri_status automatic_find(tri_graph *g, const tri_options *o, const struct find_
         status = base_fail(TRI_USAGE, "--plan %s and --parallel auto (tri_options.parallel): give "
                            "one; auto finds a plan", o->plan);
     if (!status && o->resume && o->ckpt) status = of_checkpoint(o, &plan, &there);
-    if (status || there) tri_graph_free(g);
-    else status = search(g, o, &own, &plan);
+    if (status || there) {
+        tri_data_free(o->source);
+        tri_data_free(o->eval_source);
+        tri_graph_free(g);
+    } else {
+        status = search(g, o, &own, &plan);
+    }
     if (!status) status = write_plan(&plan, o->out ? o->out : "run", path);
     text_free(&plan);
     return status;
 }
 
+/* As trial_plan does. Returns what it was. */
+static bool lend(tri_data *d, bool kept) {
+    const bool before = d && d->kept;
+    if (d) d->kept = kept;
+    return before;
+}
+
+/* The programs that this one starts have plans of their own. */
+static const char *take_given(tri_run *run) {
+    const char *given = getenv(AUTOMATIC_ENV);
+    if (given) given = arena_copy(&run->kept, given);
+    unsetenv(AUTOMATIC_ENV);
+    return given;
+}
+
 /* Of a program that is a process alone, and of workers whose command has found the plan. */
 tri_status search_settles(tri_run *run) {
     tri_options *o = &run->options;
-    const char *given = run->worker ? getenv(AUTOMATIC_ENV) : NULL;
+    const char *given = run->worker && !o->forward && !run->passed ? take_given(run) : NULL;
     const struct find_ask ask = {.workers = 1, .threads = (int)o->threads};
     struct text path = {0};
     const bool asked = automatic_is_asked(o);
@@ -124,10 +152,10 @@ tri_status search_settles(tri_run *run) {
     tri_status status = TRI_OK;
     if (!given) {
         tri_graph *g = graph_duplicate(run->model, run->model->batch);
-        tri_options own = *o;
-        own.source = own.eval_source = NULL;
-        if (!own.data) own.data = "synthetic"; /* the program's source is read by the run alone */
-        status = g ? automatic_find(g, &own, &ask, &path) : base_last();
+        const bool kept = lend(o->source, true), eval_kept = lend(o->eval_source, true);
+        status = g ? automatic_find(g, o, &ask, &path) : base_last();
+        lend(o->source, kept);
+        lend(o->eval_source, eval_kept);
         if (!status && !(given = arena_copy(&run->kept, path.data)))
             status = base_no_memory("a plan");
     }

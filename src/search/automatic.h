@@ -10,7 +10,8 @@
 
 bool automatic_is_asked(const tri_options *o);
 /* Writes the plan of a run with these options to DIR/plan: that of the checkpoint from which it
- * resumes, or the best that is found, which is told in a line. Takes the graph. path: of the plan,
+ * resumes, or the best that is found, which is told in a line. Takes the
+ * graph and the sources. path: of the plan,
  * to be freed. */
 tri_status automatic_find(tri_graph *g, const tri_options *o, const struct find_ask *ask,
                           struct text *path);

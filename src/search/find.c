@@ -9,6 +9,7 @@
 #include "machine/budget.h"
 #include "plan/option_rows.h"
 #include "plan/ready.h"
+#include "plan/recompute.h"
 #include "run/evaluate.h"
 #include "run/executor.h"
 
@@ -81,24 +82,32 @@ static tri_status add_divisions(struct find *f, const struct found *p) {
     return status;
 }
 
-/* Workers and their threads: powers of two, and all cores. */
+/* 0: there is none. */
+static int next_number(int workers, int cores) {
+    return 2 * workers <= cores ? 2 * workers : workers < cores ? cores : 0;
+}
+
+/* Workers and their threads: powers of two, and as many as there are cores. */
 static tri_status add_places(struct find *f, struct found p) {
     const int cores = host_cores();
     tri_status status = TRI_OK;
-    for (int workers = 1; workers <= cores && !status; workers *= 2) {
-        if (f->ask.workers) workers = f->ask.workers;
+    for (int workers = f->ask.workers ? f->ask.workers : 1; workers && !status;
+         workers = next_number(workers, cores)) {
         for (int threads = cores / workers > 1 ? cores / workers : 1; threads && !status;
              threads /= 2) {
             if (f->ask.threads) threads = f->ask.threads;
             p.workers = workers;
             p.threads = threads;
-            p.t.size = (struct crew_size){0};
-            if (workers > 1)
-                p.t.size = (struct crew_size){.workers = workers, .threads = threads,
-                                              .most = workers};
             p.t.options.threads = threads;
-            status = add_divisions(f, &p);
-            if (f->ask.threads || f->ask.all || (f->ask.workers && workers > cores)) break;
+            p.t.size = f->ask.size;
+            p.t.size.workers = workers > 1 || f->ask.size.spares ? workers : 0;
+            p.t.size.threads = threads;
+            if (p.t.size.most < workers) p.t.size.most = workers;
+            const int all = workers * threads;
+            if ((all <= cores || (f->ask.workers && (f->ask.threads || threads == 1))) &&
+                (!f->ask.all || all >= cores))
+                status = add_divisions(f, &p);
+            if (f->ask.threads) break;
         }
         if (f->ask.workers) break;
     }
@@ -108,8 +117,9 @@ static tri_status add_places(struct find *f, struct found p) {
 static tri_status list(struct find *f) {
     const struct machine *m = f->own->machine;
     struct found p = {.t = trial_of(f->own), .same_bits = true, .lanes = m->lanes};
-    p.t.options.memory_limit = 0;
-    p.t.options.save_plan = "-"; /* its text is wanted; nothing is written */
+    const bool fits = f->ask.recompute && recompute_is_word(f->ask.recompute);
+    p.t.options.memory_limit = fits ? f->own->options.memory_limit : 0;
+    p.t.options.recompute = f->ask.recompute; /* not what it has come to in the run as it is */
     tri_status status = add_places(f, p);
     if (!f->ask.any || f->own->options.lanes) return status;
     for (int64_t lanes = 1; lanes <= m->batch && lanes <= LANES_MOST && !status; lanes *= 2) {
@@ -136,7 +146,7 @@ static tri_status add_lighter(struct find *f, const struct found *p) {
     tri_options *o = &lighter.t.options;
     lighter.run = NULL;
     lighter.how = FOUND_FITS;
-    if (!own->recompute && !o->recompute) {
+    if (!f->ask.recompute && !o->recompute) {
         o->recompute = "full";
         return add(f, &lighter);
     }
@@ -151,7 +161,7 @@ static tri_status add_lighter(struct find *f, const struct found *p) {
 static tri_status add_fit(struct find *f, const struct found *p) {
     struct found fitted = *p;
     if (!p->t.options.recompute || strcmp(p->t.options.recompute, "full") ||
-        f->own->options.recompute)
+        f->ask.recompute)
         return TRI_OK;
     fitted.run = NULL;
     fitted.t.options.recompute = "fit";
@@ -209,6 +219,7 @@ static tri_status look(struct find *f, size_t i) {
         return TRI_OK;
     }
     tri_run *run = trial_plan(f->own, &p->t);
+    if (!run && base_last() == TRI_FAILED) return TRI_FAILED;
     if (!run) {
         p->how = FOUND_REFUSED;
         p->note = arena_copy(&f->arena, tri_message());
@@ -236,7 +247,7 @@ static struct found *next_unknown(struct find *f) {
     struct found *next = NULL;
     for (size_t i = 0; best && i < f->n; i++) {
         struct found *p = &f->plan[i];
-        if (p->run && is_rated(p) && !p->tried &&
+        if (p->run && (is_rated(p) || f->ask.measure == FIND_ALWAYS) && !p->tried &&
             p->price.step.seconds <= CLOSE * best->price.step.seconds && (!next || better(p, next)))
             next = p;
     }
@@ -257,13 +268,16 @@ static tri_status measure_plan(struct find *f, struct found *p) {
     const double began = base_seconds();
     double seconds;
     struct text t = {0};
+    const int unknown = p->price.units - p->price.known;
     p->tried = true;
+    text_add(&t, "trireme: %d unit(s) of ", unknown ? unknown : p->price.units);
     find_describe(p, &t);
-    if (!quiet)
-        fprintf(stderr, "trireme: %d unit(s) of %s are measured, about %.0f s\n",
-                p->price.units - p->price.known, t.data ? t.data : "a plan", takes(p));
+    text_add(&t, " are measured, about %.0f s\n", takes(p));
+    if (!quiet && !t.failed) fputs(t.data, stderr);
     text_free(&t);
-    tri_status status = price_learn(p->run, MEASURE_STEP, f->prices, &seconds);
+    tri_status status = TRI_OK;
+    if (price_learn(p->run, MEASURE_STEP, f->prices, &seconds))
+        fprintf(stderr, "trireme: they could not be measured: %s\n", tri_message());
     f->measured += base_seconds() - began;
     for (size_t i = 0; i < f->n && !status; i++)
         if (f->plan[i].run) status = price(f, &f->plan[i]);
@@ -284,9 +298,10 @@ static tri_status measure(struct find *f) {
 /* ---- all ---- */
 
 static bool look_again(struct find *f, tri_status *status) {
+    const size_t before = f->n; /* those that are added are new */
     bool any = false;
-    for (size_t i = 0; i < f->n && !*status; i++) {
-        if (f->plan[i].how != FOUND_CUT || is_cut(f, &f->plan[i])) continue;
+    for (size_t i = 0; i < f->n && !*status; i++) { /* n grows */
+        if (i < before && (f->plan[i].how != FOUND_CUT || is_cut(f, &f->plan[i]))) continue;
         f->plan[i].how = FOUND_FITS;
         *status = look(f, i);
         any |= f->plan[i].run != NULL;
@@ -329,10 +344,6 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
     do {
         if (!status) status = measure(out);
     } while (!status && look_again(out, &status));
-    for (size_t i = 0; i < out->n; i++) {
-        out->units += out->plan[i].price.units;
-        out->known += out->plan[i].price.known;
-    }
     sort(out);
     return status;
 }
@@ -349,7 +360,7 @@ void find_free(struct find *f) {
 
 tri_status find_print(struct found *p, struct text *out) {
     tri_status status = plan_add_number(&p->run->own_plan, PLAN_PREDICTED,
-                                        (int64_t)(1e6 * p->price.step.seconds + 0.5));
+                                        1 + (int64_t)(1e9 * p->price.step.seconds));
     if (!status) plan_print(&p->run->own_plan, out);
     return status;
 }

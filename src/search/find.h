@@ -13,8 +13,10 @@ const char *find_measure_word(void *at, const char *value);
 
 struct find_ask {
     int workers, threads; /* given; 0: searched. With one worker, the run has one process */
-    bool any;             /* the grain is searched, too: lanes and mesh */
-    bool all;             /* no core may idle */
+    struct crew_size size;   /* given: spares, audits, the most workers */
+    const char *recompute;   /* as it was asked for; nullable */
+    bool any;                /* the grain is searched, too: lanes and mesh */
+    bool all;                /* no core may idle */
     enum find_measure measure;
     const struct text *keep; /* the machine file, of prices_open */
 };
@@ -49,7 +51,6 @@ struct find {
     size_t n, capacity, fit;
     size_t limit;       /* of memory */
     struct price_kinds kinds;
-    int units, known;   /* of the plans that were compiled */
     double error;       /* measured over predicted, of the latest such run; 0: there is none */
     double measured;    /* seconds that it took to measure what was unknown; 0: nothing was */
     struct arena arena;
@@ -61,7 +62,7 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
 void find_free(struct find *f);
 /* The file that says how it is divided, with the time that is predicted. */
 tri_status find_print(struct found *p, struct text *out);
-/* "8 lanes, 2 workers with 1 thread, recompute full" */
+/* "8 lanes, 2 workers x 1 thread, recompute full" */
 void find_describe(const struct found *p, struct text *out);
 /* Fails with what none of them fits: the least that the run needs, and with which plan. */
 tri_status find_none(const struct find *f);

@@ -43,6 +43,7 @@ import json
 plans = json.load(open("out"))["plans"]
 assert any(p["mesh"] == "model=2" and p["strategy"] == "megatron" for p in plans)
 best = min(p["seconds"] for p in plans if p["is"] == "fits")
+assert any(p["is"] == "refused" for p in plans)
 cut = [p for p in plans if p["is"] == "cut"]
 assert all(p["bound"] * 1.021 >= best for p in cut)
 assert all(p["note"] for p in plans if p["is"] == "refused")
@@ -85,7 +86,7 @@ while read -r row bytes same; do
     run train $net --plan row --steps 3 --data synthetic --out "s$row" -n 1 --quiet
     check "row $row has them on one worker" test "$(hash_of out)" = "$hash"
 done <rows
-check 'a saved plan says what was predicted' says '^predicted-us [0-9]' row
+check 'a saved plan says what was predicted' says '^predicted-ns [0-9]' row
 run plan show row
 check 'and is shown' test $code -eq 0
 
@@ -117,16 +118,24 @@ check 'with the same bits' test "$(hash_of out)" = "$plain"
 train --parallel auto --ckpt kept --save-every 1 --out first --steps 2 --quiet
 train --parallel auto --ckpt kept --resume --out second --quiet
 check 'resumed, with the same bits' test "$(hash_of out)" = "$plain"
-for i in first second; do grep -v '^predicted-us\|^hash' $i/plan >$i.kept; done
+for i in first second; do grep -v '^predicted-ns\|^hash' $i/plan >$i.kept; done
 check 'with the plan of the checkpoint' cmp first.kept second.kept
 train --parallel auto --grain any --out auto4 --quiet
-check 'any grain is said' sh -c 'grep -q "^lanes" auto4/plan'
+check 'any grain has a plan' test -s auto4/plan
 train --parallel auto --plan auto/plan
 check 'auto and a plan' says 'auto (tri_options.parallel): give one; auto finds a plan' err
 train --grain any
 check 'a grain without auto' says '--grain is for --parallel auto' err
 run memory $net --parallel auto
 check 'auto of no run' says 'auto finds the plan of a run that trains' err
+
+"$program" run --parallel auto --threads-per-worker 1 --out program -- "$program" train $net \
+    --batch 8 --lanes 4 --steps 3 --data synthetic --out inner --quiet >out 2>err
+check 'run refuses a program that is a command' test -s err
+find --grain keep --measure always --threads 1 -n 1
+check 'always measures what is known' says 'units of .* are measured' err
+find -n 5000
+check 'too many workers' says 'there can be 1 to 128 in all' err
 
 # ---- numbers of workers ----
 

@@ -172,12 +172,43 @@ static void steps(void **state) {
     }
 }
 
+/* Two stages of four lanes. Forward legs take 1 and 2 seconds, backward ones 3 and 2. */
+static void pipelines(void **state) {
+    static const struct {
+        int claimers;
+        double overhead, want;
+    } rows[] = {{1, 0, 32}, {2, 0, 23}, {2, .5, 23.5}};
+    double leg[LEGS_MOST] = {1, 2, 3, 2};
+    const struct legs legs = legs_of(2, false);
+    const struct pipeline_wish wish = {PIPELINE_1F1B, 0, 4, 2};
+    struct pipeline p;
+    struct lane_tree tree;
+    (void)state;
+    assert_int_equal(legs.n, 4);
+    assert_int_equal(pipeline_make(&wish, &legs, &p), TRI_OK);
+    assert_int_equal(lane_tree_make(4, 0, &tree), TRI_OK);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct step_shape s = {
+            .threads = rows[i].claimers, .overhead = rows[i].overhead,
+            .lanes = {{.tree = NULL}, {.tree = &tree, .claimers = rows[i].claimers, .threads = 1,
+                                       .pipeline = &p, .legs = &legs, .leg = leg}}};
+        struct step_price is;
+        assert_int_equal(step_price(&s, &is), TRI_OK);
+        if (!(is.seconds > rows[i].want - 1e-9 && is.seconds < rows[i].want + 1e-9))
+            fail_msg("%d claimers: %g s, not %g", rows[i].claimers, is.seconds, rows[i].want);
+        assert_true(is.units > 32.0 / rows[i].claimers - 1e-9);
+    }
+    lane_tree_free(&tree);
+    pipeline_free(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(what_is_written_is_read, empty_directory),
         cmocka_unit_test_teardown(damaged_lines_are_named, empty_directory),
         cmocka_unit_test_teardown(a_machine_has_a_file, empty_directory),
         cmocka_unit_test(steps),
+        cmocka_unit_test(pipelines),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
