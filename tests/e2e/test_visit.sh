@@ -215,4 +215,30 @@ check 'it says so' grep -q 'the program feeds its batches' err
 check 'a composed step' of 'where(' custom_step dump --after order
 check 'of another batch' refuses 2 'for a batch of 64; it cannot be made for 8' \
     "$program" memory --batch 8 -- "$programs/custom_step"
+
+# ---- plans that are found ----
+
+export XDG_CACHE_HOME="$work/cache"
+afresh() { # command: without the checkpoints of the last
+    rm -rf ckpt
+    "$@"
+}
+hash_of() { sed -n 's/.* weights=\([^ ]*\).*/\1/p' "$1"; }
+net="train mlp --batch 8 --lanes 2 --steps 3 --data synthetic"
+check 'plans of a program' says '^1 *2 ' "$program" plan find --grain keep -- "$opens" $net
+check 'a program without a plan' says '^done' afresh "$opens" $net --out plain
+plain=$(hash_of out)
+check 'that finds its plan' says '^done' afresh "$opens" $net --parallel auto --out own
+check 'has its bits' test "$(hash_of out)" = "$plain"
+check 'and its plan' grep -q '^predicted-ns' own/plan
+check 'workers of a program find theirs' says '^done' \
+    afresh "$program" run -n 2 --parallel auto --out two -- "$opens" $net
+check 'with its bits' test "$(hash_of out)" = "$plain"
+check 'for two' sh -c 'grep -q "^workers 2" two/plan && test -s two/worker-1.log'
+check 'or any number' says '^done' afresh "$program" run --parallel auto --out some -- "$opens" $net
+check 'and its bits' test "$(hash_of out)" = "$plain"
+check 'workers without a plan' refuses 2 'several workers: trireme run --parallel auto' \
+    "$program" run -n 2 -- "$opens" $net --parallel auto --out none
+check 'no program' refuses 1 'no plan was found for ./nothing' \
+    "$program" run --parallel auto -- ./nothing
 finish

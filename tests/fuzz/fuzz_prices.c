@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Any bytes as the file of a machine's prices, after its first line or without it. What is read
  * must be written and read again as the same; a refusal must be one line of text. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
