@@ -73,7 +73,8 @@ bench-wire: all
 # What was measured is kept in RESULTS. A quick run: make bench-plan CELLS=mlp/one,lenet5/workers
 bench-plan: all
 	$(PYTHON) bench/plan.py $(BUILD) $(if $(CELLS),--cells $(CELLS)) \
-	  $(if $(RESULTS),--results $(RESULTS)) $(if $(PAIRS),--pairs $(PAIRS))
+	  $(if $(RESULTS),--results $(RESULTS)) $(if $(PAIRS),--pairs $(PAIRS)) \
+	  $(if $(CHOICE),--choice $(CHOICE))
 
 # make bench-pairs OLD=../before/build/src/trireme ROWS=lenet5 ROUNDS=3
 bench-pairs: all
@@ -122,7 +123,8 @@ help:
 	@echo 'make bench-wire                measures what moves between hosts: sums by each path, bytes'
 	@echo '                               and loss by format; takes ROWS and ROUNDS, SHORT=1 is quick'
 	@echo 'make bench-plan                measures what steps take beside what plan price predicts;'
-	@echo '                               takes CELLS, PAIRS and RESULTS'
+	@echo '                               takes CELLS, PAIRS and RESULTS; CHOICE=mlp,lenet5'
+	@echo '                               measures plans that are found beside the next ones'
 	@echo 'make bench-pairs OLD=PROGRAM   measures training beside another build of trireme, in turns;'
 	@echo '                               takes ROWS and ROUNDS'
 	@echo 'make bench-profile             measures what recording one span of a profile costs'

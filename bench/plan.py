@@ -8,8 +8,12 @@ than 10 %, the pairs are repeated, four times at most, and then the cell counts 
 Beside it stands the error of the plain sum of the units. Cells are kept in --results, one line of
 JSON each, and not measured again.
 
+--choice: of each network, without a limit and with one that the best plan does not fit, the plan
+that `plan find` puts first beside those that it puts next, nine measurements of each by turns: the
+speed of the first over that of the fastest, which is to be 0.97 at least.
+
 Usage: plan.py BUILD [--cells NETWORK/PLACE,...] [--results FILE] [--pairs N]
-               [--within PERCENT]
+               [--within PERCENT] [--choice [NETWORK,...]]
 --within: short networks; fail if the error of a cell is larger four times, or if it would not be
 found larger with prices 1.1 times as high."""
 import argparse
@@ -73,6 +77,62 @@ def measured(trireme, cell, seconds):
     return batch / float(row[head.index("samples/s")].replace(",", ""))
 
 
+CHOICES = 4  # plans that are compared
+TURNS = 9
+
+
+def find(trireme, network, *more):
+    found = json.loads(run(trireme, ["plan", "find", *NETWORKS[network].split(), "--json", *more]))
+    return [p for p in found["plans"] if p["is"] == "fits"]
+
+
+def step_of_plan(trireme, plan, seconds):
+    """Seconds of a step with a saved plan."""
+    words = dict(line.split(" ", 1) for line in open(plan) if " " in line.strip())
+    steps = min(max(int(SECONDS / seconds), 5), 1000)
+    more = ["-n", words["workers"].strip()] if int(words["workers"]) > 1 else []
+    out = run(trireme, ["bench", "--plan", plan, words["model"].strip(), *more,
+                        "--steps", str(steps)])
+    alone = re.search(r"median_ms=([0-9.]+)", out)
+    if alone:
+        return float(alone.group(1)) / 1000
+    lines = [line.split() for line in out.splitlines()]
+    at = next(i for i, line in enumerate(lines) if "samples/s" in line)
+    return int(words["batch"]) / float(lines[at + 1][lines[at].index("samples/s")].replace(",", ""))
+
+
+def choose(trireme, network, limit, folder):
+    """What the plan that is found is worth beside the next ones: a ratio, and which is best."""
+    more = ["--memory-limit", str(limit)] if limit else []
+    plans = find(trireme, network, *more)
+    rows = min(CHOICES, len(plans))
+    for k in range(rows):
+        run(trireme, ["plan", "find", *NETWORKS[network].split(), *more, "--measure", "never",
+                      "--row", str(k + 1), "--save", f"{folder}/{k}"])
+    times = [[] for _ in range(rows)]
+    for _ in range(TURNS):
+        for k in range(rows):
+            times[k].append(step_of_plan(trireme, f"{folder}/{k}", plans[k]["seconds"]))
+    fastest = min(range(rows), key=lambda k: statistics.median(times[k]))
+    ratios = [b / a for a, b in zip(times[0], times[fastest])]
+    return plans, statistics.median(ratios), width(ratios), fastest
+
+
+def choices(trireme, networks):
+    failed = 0
+    print(f"{'network':12} {'limit MiB':>10} {'plans':>6} {'chosen/fastest':>15} {'width':>6}")
+    for network in networks:
+        limit = 0
+        for _ in range(2):
+            with tempfile.TemporaryDirectory() as folder:
+                plans, ratio, wide, fastest = choose(trireme, network, limit, folder)
+            failed += ratio < 0.97
+            print(f"{network:12} {limit >> 20 or '-':>10} {len(plans):6} {ratio:15.3f} "
+                  f"{100 * wide:5.1f}%  the fastest is row {fastest + 1}", flush=True)
+            limit = plans[0]["bytes"] - (1 << 20)
+    return failed
+
+
 def width(values):
     quarter = statistics.quantiles(values, n=4)
     return quarter[2] - quarter[0]
@@ -117,6 +177,7 @@ def main():
     p.add_argument("--results")
     p.add_argument("--pairs", type=int, default=5)
     p.add_argument("--within", type=float)
+    p.add_argument("--choice", nargs="?", const=",".join(NETWORKS))
     a = p.parse_args()
     if a.within:
         NETWORKS.update(SHORT)
@@ -128,6 +189,10 @@ def main():
     cpu = re.search(r"model name\s*: (.*)", open("/proc/cpuinfo").read())
     print(f"{os.cpu_count()} cores, {cpu.group(1) if cpu else ''}; {time.strftime('%Y-%m-%d')}")
     print(f"{'cell':22} {'ms/step':>9} {'off %':>8} {'half':>6} {'error':>8} {'sum off %':>10}")
+    if a.choice:
+        with tempfile.TemporaryDirectory() as cache:
+            os.environ["XDG_CACHE_HOME"] = cache
+            sys.exit(choices(trireme, a.choice.split(",")) > 0)
     found = []
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
