@@ -217,7 +217,7 @@ def main():
         print(f"{len(found) - failed} passed, {failed} failed")
     if a.within and (len(good) < len(found) or any(abs(error(x)) > a.within for x in good)):
         sys.exit(1)
-    if a.within and all(abs(error(x | {"ratio": 1.1 * x["ratio"]})) <= a.within for x in good):
+    if a.within and all(100 * abs(1.1 * x["ratio"] - 1) <= a.within for x in good):
         raise SystemExit("prices 1.1 times as high would pass, too")
 
 

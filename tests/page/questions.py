@@ -162,7 +162,7 @@ def waits():
 def death():
     text, numbers = pages().lead("faults", "runs/killed")
     says(text, "1 death cost")
-    near(numbers["report:lost"], report("runs/killed")["lost"]["deaths of workers"], text)
+    near(numbers["report:lost"], report("runs/killed")["lost"].get("deaths of workers", 0), text)
     near(numbers["report:goodput"], report("runs/killed")["goodput"], text)
 
 
