@@ -213,8 +213,10 @@ def main():
           f"{len(within)} are within 5 %; the largest error is "
           f"{max((abs(error(x)) for x in good), default=0):.1f} %")
     if a.within:
-        failed = sum(x not in good or abs(error(x)) > a.within for x in found)
-        print(f"{len(found) - failed} passed, {failed} failed")
+        failed = [x for x in found if x not in good or abs(error(x)) > a.within]
+        for x in found:
+            print("not ok" if x in failed else "ok", x["cell"])
+        print(f"{len(found) - len(failed)} passed, {len(failed)} failed")
     if a.within and (len(good) < len(found) or any(abs(error(x)) > a.within for x in good)):
         sys.exit(1)
     if a.within and all(100 * abs(1.1 * x["ratio"] - 1) <= a.within for x in good):
