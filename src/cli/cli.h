@@ -45,6 +45,7 @@ int cli_bench_links(int argc, char **argv);
 int cli_bench_allreduce(int argc, char **argv);
 int cli_plan_price(int argc, char **argv); /* of plan; argv[0] is "price", "find" */
 int cli_plan_find(int argc, char **argv);
+extern const struct option_row plan_price_rows[], plan_find_rows[]; /* their options */
 
 /* A command line after reading. */
 struct cli_arguments {

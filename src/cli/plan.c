@@ -206,16 +206,20 @@ static int run(const struct command *c, int argc, char **argv) {
 static void describe(struct text *out) {
     options_paragraph("With a program, show needs no FILE: it prints the plan of the program's "
                       "run. A FILE must be a plan of the program's network.", out);
-    options_paragraph("`plan price MODEL [options]` takes --batch, --lanes, --threads and others "
-                      "of `memory`, and --measure WHEN: whether it runs steps on random samples to "
-                      "measure the units; if the price of one is `unknown` (the default), `always` "
-                      "or `never`.", out);
+    options_paragraph("`plan find MODEL` and `plan price MODEL` take the options of `memory`, with "
+                      "those of workers, and keep what they say. find also takes --grain (`trireme "
+                      "train --help mesh`) and", out);
+    options_describe((const struct option_row *const[]){plan_find_rows, NULL}, USE_ALL, "all", out);
+    options_paragraph("price also takes", out);
+    options_describe((const struct option_row *const[]){plan_price_rows, NULL}, USE_ALL, "all",
+                     out);
 }
 
 const struct command command_plan = {
     .name = "plan",
-    .arguments = "show FILE | diff A B | price MODEL | machine [options] [-- ./program]",
-    .help = "show and compare plan files (--save-plan); predict what a step takes",
+    .arguments = "show FILE | diff A B | find MODEL | price MODEL | machine [options] "
+                 "[-- ./program]",
+    .help = "find plans, and predict what a step takes; show and compare plan files",
     .takes_words = "action",
     .takes_program = true,
     .actions = actions,

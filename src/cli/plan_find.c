@@ -15,6 +15,7 @@
 #include "run/open.h"
 
 #define TOP 10
+#define FEW 0.05 /* of the cores: what others may use without a word */
 
 struct own {
     struct launch launch; /* first, for launch_rows */
@@ -31,7 +32,7 @@ static const char *top_word(void *at, const char *value) {
                                                            : NULL;
 }
 
-static const struct option_row rows[] = {
+const struct option_row plan_find_rows[] = {
     {"--measure", "WHEN", "run steps on random samples to measure units: always, unknown (those of "
      "good plans that have no price, the default), never", OWN(find_measure_word, measure)},
     {"--top", "N|all", "print so many plans (default: 10)", OWN(top_word, top)},
@@ -111,7 +112,12 @@ static void head(const struct find *f, struct text *t) {
     text_add(t, "this machine: %d cores, ", host_cores());
     budget_mib(f->limit, t);
     text_add(t, " MiB%s; ", f->own->options.memory_limit ? " asked" : "");
+    const double others = f->measured > 0 ? f->others / f->measured : 0;
     if (f->measured > 0) text_add(t, "measured for %.1f s", f->measured);
+    if (f->measured > 0 && others < FEW * host_cores()) text_add(t, ", nothing else ran");
+    else if (f->measured > 0)
+        text_add(t, ", while others used %.1f cores, so that times are too long: --measure always "
+                 "measures again", others);
     else text_add(t, "nothing was measured");
     if (f->error > 0)
         text_add(t, "; the latest run took %.3f times what was predicted", f->error);
@@ -264,7 +270,7 @@ static const struct command command = {
     .takes_model = true,
     .takes_program = true,
     .use = USE_MEMORY | USE_FIND,
-    .rows = rows,
+    .rows = plan_find_rows,
     .more_rows = launch_rows,
     .run = run,
 };

@@ -17,7 +17,7 @@ struct own {
     bool json;
 };
 
-static const struct option_row rows[] = {
+const struct option_row plan_price_rows[] = {
     {"--measure", "WHEN", "run steps on random samples to measure the units: always, unknown (if "
      "the price of one is not known, the default), never", OWN(find_measure_word, measure)},
     {"--json", NULL, "print it as JSON, in seconds", OWN(option_given, json)},
@@ -128,7 +128,7 @@ static const struct command command = {
     .help = "what a step takes, by the prices of its units",
     .takes_model = true,
     .use = USE_MEMORY,
-    .rows = rows,
+    .rows = plan_price_rows,
     .more_rows = launch_rows,
     .run = run,
 };

@@ -268,6 +268,8 @@ static tri_status measure_plan(struct find *f, struct found *p) {
     const double began = base_seconds();
     double seconds;
     struct text t = {0};
+    int cores;
+    const double others = host_others("", &cores);
     const int unknown = p->price.units - p->price.known;
     p->tried = true;
     text_add(&t, "trireme: %d unit(s) of ", unknown ? unknown : p->price.units);
@@ -279,6 +281,7 @@ static tri_status measure_plan(struct find *f, struct found *p) {
     if (price_learn(p->run, MEASURE_STEP, f->prices, &seconds))
         fprintf(stderr, "trireme: they could not be measured: %s\n", tri_message());
     f->measured += base_seconds() - began;
+    f->others += host_others("", &cores) - others;
     for (size_t i = 0; i < f->n && !status; i++)
         if (f->plan[i].run) status = price(f, &f->plan[i]);
     return status;

@@ -52,6 +52,7 @@ struct find {
     size_t limit;       /* of memory */
     struct price_kinds kinds;
     double error;       /* measured over predicted, of the latest such run; 0: there is none */
+    double others;      /* seconds of cores that other processes used meanwhile */
     double measured;    /* seconds that it took to measure what was unknown; 0: nothing was */
     struct arena arena;
 };
