@@ -35,7 +35,7 @@ NETWORKS = {
     "gpt2-small": "gpt2-small:seq=64 --batch 4",
 }
 SHORT = {"gpt2-tiny": "gpt2-tiny:seq=32 --batch 8"}
-SECONDS = 1.5  # of the steps that are measured, by the prediction
+seconds_of_steps = 1.5  # of the steps that are measured, by the prediction
 DIVIDED = {"gpt2-tiny": "--stages 2", "gpt2-small": "--mesh model=2 --strategy megatron",
            "bert-tiny": "--mesh model=2 --strategy megatron", "resnet18": "--stages 2",
            "mlp": "--mesh model=2 --unset batch --lanes 4", "lenet5": "--stages 2"}
@@ -65,7 +65,7 @@ def predicted(trireme, cell):
 
 def measured(trireme, cell, seconds):
     """seconds: that a step is predicted to take."""
-    steps = min(max(int(SECONDS / seconds), 5), 1000)
+    steps = min(max(int(seconds_of_steps / seconds), 5), 1000)
     out = run(trireme, ["bench", *words(cell), "--steps", str(steps)])
     alone = re.search(r"median_ms=([0-9.]+)", out)
     if alone:
@@ -89,7 +89,7 @@ def find(trireme, network, *more):
 def step_of_plan(trireme, plan, seconds):
     """Seconds of a step with a saved plan."""
     words = dict(line.split(" ", 1) for line in open(plan) if " " in line.strip())
-    steps = min(max(int(SECONDS / seconds), 5), 1000)
+    steps = min(max(int(seconds_of_steps / seconds), 5), 1000)
     more = ["-n", words["workers"].strip()] if int(words["workers"]) > 1 else []
     out = run(trireme, ["bench", "--plan", plan, words["model"].strip(), *more,
                         "--steps", str(steps)])
@@ -180,6 +180,8 @@ def main():
     p.add_argument("--choice", nargs="?", const=",".join(NETWORKS))
     a = p.parse_args()
     if a.within:
+        global seconds_of_steps
+        seconds_of_steps = 0.6
         NETWORKS.update(SHORT)
     cells = a.cells.split(",") if a.cells else [f"{n}/{w}" for n in NETWORKS for w in PLACES]
     trireme = os.path.join(os.path.abspath(a.build), "src/trireme")
