@@ -32,11 +32,14 @@ static bool is_placed_otherwise(const tri_run *run) {
 
 void predicted_step(tri_run *run) {
     struct record *r = run->record;
+    if (!run->plan || r->counted > PREDICTED_STEPS) return;
     struct crew_shown *shown = run->executor->shown(run);
-    const double predicted = run->plan ? 1e-9 * (double)plan_number(run->plan, PLAN_PREDICTED) : 0;
+    const double predicted = 1e-9 * (double)plan_number(run->plan, PLAN_PREDICTED);
     const double now = base_seconds() - r->aside;
-    if (!(predicted > 0) || r->counted > PREDICTED_STEPS) return;
-    if (!r->counted && is_placed_otherwise(run)) r->counted = PREDICTED_STEPS + 1;
+    if (!(predicted > 0) || (!r->counted && is_placed_otherwise(run))) {
+        r->counted = PREDICTED_STEPS + 1; /* there is nothing to tell */
+        return;
+    }
     if (r->counted) r->took[r->counted - 1] = now - r->since;
     r->since = now;
     if (r->counted++ < PREDICTED_STEPS || (shown && atomic_exchange(&shown->predicted, 1))) return;
