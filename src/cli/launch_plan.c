@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,6 @@
 
 #include "base/host.h"
 #include "cli/launch.h"
-#include "observe/files.h"
 #include "run/open.h"
 #include "search/automatic.h"
 
@@ -110,13 +108,8 @@ tri_status launch_find_of_program(struct launch *l) {
     struct text path = {0}, said = {0};
     const char *what = too_many(l, &none);
     if (what) return base_fail(TRI_USAGE, "--parallel auto and %s", what);
-    char whole[PATH_MAX];
     unsetenv(AUTOMATIC_ENV);
-    tri_status status = files_make_directory(l->out);
-    if (!status && !realpath(l->out, whole))
-        status = base_fail(TRI_FAILED, "%s: %s", l->out, strerror(errno));
-    if (!status) text_add(&path, "%s/plan", whole);
-    if (path.failed) status = base_no_memory("a plan");
+    tri_status status = automatic_path(l->out, &path);
     if (!status) status = find_in_program(l, path.data);
     const struct plan_file *p = status ? NULL : plan_read(path.data, true);
     if (!status && !p) status = base_last();

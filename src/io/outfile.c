@@ -147,3 +147,11 @@ tri_status outfile_sync_directory(const char *directory) {
     if (fd >= 0) close(fd);
     return bad ? TRI_FAILED : TRI_OK;
 }
+
+tri_status outfile_text(const char *path, const struct text *t) {
+    struct outfile f;
+    tri_status status = t->failed ? base_no_memory(path) : outfile_replace(&f, path, NULL);
+    if (status) return status;
+    status = outfile_write(&f, t->data, t->size);
+    return outfile_close(&f, status, NULL);
+}

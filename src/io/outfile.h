@@ -28,6 +28,8 @@ tri_status outfile_replace(struct outfile *f, const char *path, const struct sea
 /* seal null: the file holds the bytes as written. A symlink at `path` is not followed. */
 tri_status outfile_open(struct outfile *f, const char *path, const struct seal *seal);
 tri_status outfile_write(struct outfile *f, const void *data, size_t bytes);
+/* Replaces a file by a text, as a whole. */
+tri_status outfile_text(const char *path, const struct text *t);
 /* Syncs, closes and renames the file. hex (nullable): its SHA-256. After a failure the file is
  * removed; returns `status`, or its own failure if that was TRI_OK. */
 tri_status outfile_close(struct outfile *f, tri_status status, char hex[65]);

@@ -220,15 +220,9 @@ static tri_status finish_plan(tri_run *run) {
 
 static tri_status save_plan(const tri_run *run) {
     struct text t = {0};
-    struct outfile f;
     if (!run->options.save_plan || !run->executor->writes(run)) return TRI_OK;
     plan_print(&run->own_plan, &t);
-    tri_status status = t.failed ? base_no_memory("a plan") : TRI_OK;
-    if (!status) status = outfile_replace(&f, run->options.save_plan, NULL);
-    if (!status) {
-        status = outfile_write(&f, t.data, t.size);
-        status = outfile_close(&f, status, NULL);
-    }
+    tri_status status = outfile_text(run->options.save_plan, &t);
     text_free(&t);
     return status;
 }

@@ -18,8 +18,7 @@ struct trial trial_of(const tri_run *own) {
     return t;
 }
 
-/* Sets whether runs leave the data alone when they are freed. Returns what it was. */
-static bool lend(tri_data *d, bool kept) {
+bool trial_lend(tri_data *d, bool kept) {
     bool before = d && d->kept;
     if (d) d->kept = kept;
     return before;
@@ -36,10 +35,10 @@ tri_run *trial_plan(tri_run *own, const struct trial *t) {
     o.source = data;
     if (own->data) o.subset = NULL; /* these are the samples of the subset */
     o.eval_source = eval;
-    const bool kept = lend(data, true), eval_kept = lend(eval, true);
+    const bool kept = trial_lend(data, true), eval_kept = trial_lend(eval, true);
     tri_run *run = run_plan_with_data(g, &o, t->size.workers ? &t->size : NULL);
-    lend(data, kept);
-    lend(eval, eval_kept);
+    trial_lend(data, kept);
+    trial_lend(eval, eval_kept);
     if (run && !data) own->data = run->data;
     if (run && !eval) own->policy->data = run->policy->data;
     return run;
@@ -48,10 +47,10 @@ tri_run *trial_plan(tri_run *own, const struct trial *t) {
 void trial_end(const tri_run *own, tri_run *run) {
     tri_data *data = own->data ? own->data : own->options.source;
     if (!run) return;
-    const bool kept = lend(data, true), eval_kept = lend(own->policy->data, true);
+    const bool kept = trial_lend(data, true), eval_kept = trial_lend(own->policy->data, true);
     run_free(run);
-    lend(data, kept);
-    lend(own->policy->data, eval_kept);
+    trial_lend(data, kept);
+    trial_lend(own->policy->data, eval_kept);
 }
 
 size_t trial_needs(const tri_run *run) {

@@ -13,6 +13,8 @@ struct trial {
     struct crew_size size; /* workers 0: a run of one process */
 };
 
+/* Sets whether runs leave the data alone when they are freed; nullable. Returns what it was. */
+bool trial_lend(tri_data *d, bool kept);
 /* The run itself. */
 struct trial trial_of(const tri_run *own);
 /* Plans it. Trials have the run's data; the first opens it for all. Null with a message. */

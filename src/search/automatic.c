@@ -24,21 +24,13 @@ bool automatic_is_asked(const tri_options *o) {
 
 /* ---- finding ---- */
 
-static tri_status write_plan(const struct text *plan, const char *directory, struct text *path) {
-    struct outfile f;
-    char whole[PATH_MAX]; /* workers may have another working directory */
-    if (plan->failed) return base_no_memory("a plan");
+tri_status automatic_path(const char *directory, struct text *path) {
+    char whole[PATH_MAX];
     tri_status status = files_make_directory(directory);
     if (!status && !realpath(directory, whole))
         status = base_fail(TRI_FAILED, "%s: %s", directory, strerror(errno));
     if (!status) text_add(path, "%s/plan", whole);
-    if (!status && path->failed) status = base_no_memory("a plan");
-    if (!status) status = outfile_replace(&f, path->data, NULL);
-    if (!status) {
-        status = outfile_write(&f, plan->data, plan->size);
-        status = outfile_close(&f, status, NULL);
-    }
-    return status;
+    return !status && path->failed ? base_no_memory("a plan") : status;
 }
 
 /* *found: there is a checkpoint. */
@@ -112,16 +104,10 @@ tri_status automatic_find(tri_graph *g, const tri_options *o, const struct find_
     } else {
         status = search(g, o, &own, &plan);
     }
-    if (!status) status = write_plan(&plan, o->out ? o->out : "run", path);
+    if (!status) status = automatic_path(o->out ? o->out : "run", path);
+    if (!status) status = outfile_text(path->data, &plan);
     text_free(&plan);
     return status;
-}
-
-/* As trial_plan does. Returns what it was. */
-static bool lend(tri_data *d, bool kept) {
-    const bool before = d && d->kept;
-    if (d) d->kept = kept;
-    return before;
 }
 
 /* The programs that this one starts have plans of their own. */
@@ -152,10 +138,10 @@ tri_status search_settles(tri_run *run) {
     tri_status status = TRI_OK;
     if (!given) {
         tri_graph *g = graph_duplicate(run->model, run->model->batch);
-        const bool kept = lend(o->source, true), eval_kept = lend(o->eval_source, true);
+        const bool kept = trial_lend(o->source, true), eval_kept = trial_lend(o->eval_source, true);
         status = g ? automatic_find(g, o, &ask, &path) : base_last();
-        lend(o->source, kept);
-        lend(o->eval_source, eval_kept);
+        trial_lend(o->source, kept);
+        trial_lend(o->eval_source, eval_kept);
         if (!status && !(given = arena_copy(&run->kept, path.data)))
             status = base_no_memory("a plan");
     }
