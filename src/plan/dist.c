@@ -72,15 +72,6 @@ static struct split need_of(const struct deciding *c, const struct use *u, int i
     return u->kind == USE_PARTIAL && has->kind == PARTIAL ? *has : uncut;
 }
 
-static struct split result_of(const struct deciding *c, const struct use *u, int output) {
-    const tri_op *op = c->n->entry->op;
-    if (u->kind == USE_WHOLE) return uncut;
-    if (u->kind == USE_PARTIAL) return (struct split){.kind = PARTIAL};
-    if (!operand_has(&c->f.out[output], u->factor))
-        return (struct split){.kind = PARTIAL, .partial = (int)op->partial};
-    return operand_split(&c->f, &c->f.out[output], &c->n->out[output].spec.shape, u);
-}
-
 /* ---- costs ---- */
 
 static bool copy_exists(const struct copies *c, const struct split *s) {
@@ -140,51 +131,18 @@ static bool has_parts(const struct deciding *c, const struct use *u) {
     return c->has_factors && u->factor && u->extent >= seats_of(c, u);
 }
 
-/* Whether an operand consists of parts of the factor. One that has the factor, but length 1 there
- * (statistics of all samples), does not, unless it is broadcast ("..."). */
-static bool operand_fits(const struct deciding *c, const struct factor_operand *o,
-                         const tri_shape *s, const struct use *u) {
-    struct split split = operand_split(&c->f, o, s, u);
-    if (operand_sees(o, u->factor)) return windows_exist(&c->f, u->factor, seats_of(c, u));
-    if (split.kind == SPLIT) return s->dim[split.dim] % (split.outer * split.extent) == 0;
-    return u->factor >= FACTOR_ELLIPSIS || !operand_has(o, u->factor);
-}
-
-static bool parts_fit(const struct deciding *c, const struct use *u) {
-    const tri_op *op = c->n->entry->op;
-    bool fits = (!op->follows && !op->part) || u->outer == 1; /* attributes state one range */
-    for (int i = 0; i < c->n->n_out && fits; i++) {
-        bool lacks = !operand_has(&c->f.out[i], u->factor);
-        if (lacks && c->n->out[i].spec.type == TRI_BOOL) fits = op->partial == TRI_PARTIAL_AND;
-        if (!lacks)
-            fits = operand_fits(c, &c->f.out[i], &c->n->out[i].spec.shape, u) &&
-                   operand_split(&c->f, &c->f.out[i], &c->n->out[i].spec.shape, u).kind == SPLIT;
-    }
-    for (int i = 0; i < c->n->n_in && fits; i++)
-        fits = operand_fits(c, &c->f.in[i], &c->n->in[i]->spec.shape, u);
-    return fits;
-}
-
-/* A part of a random tensor must know its place in the whole. */
-static bool knows_its_place(const tri_node *n) {
-    return !n->entry->op->random || n->entry->op->follows || node_attr(n, "whole");
-}
-
 static bool may_split(const struct deciding *c, const struct use *u) {
-    return has_parts(c, u) && parts_fit(c, u) && !c->f.fixed[u->factor] && knows_its_place(c->n);
+    return has_parts(c, u) && use_fits(c->n, &c->f, u, seats_of(c, u));
 }
 
 /* Whether it can be split after it has been rebuilt. */
 static bool has_form(const struct deciding *c, const struct use *u) {
-    return c->n->entry->op->split_form && c->f.fixed[u->factor] && has_parts(c, u) &&
-           !may_split(c, u);
+    return has_parts(c, u) && use_needs_form(c->n, &c->f, u) && !may_split(c, u);
 }
 
 /* Whether the node gives partial sums if its inputs are partial sums. */
 static bool may_be_partial(const struct deciding *c) {
     const tri_node *n = c->n;
-    const tri_op *op = n->entry->op;
-    tri_type from = n->n_in ? n->in[0]->spec.type : TRI_F32, to = n->out->spec.type;
     int partial = 0, at = -1, reads = 0, dim[MESH_MOST_AXES];
     for (int i = 0; i < n->n_in; i++) {
         const tri_tensor *t = forward_input(c->m->forward, n, i);
@@ -195,12 +153,7 @@ static bool may_be_partial(const struct deciding *c) {
         if (s->kind == PARTIAL && s->partial != TRI_PARTIAL_SUM) return false;
         if (s->kind == PARTIAL) partial++, at = i;
     }
-    if (!partial || !(from == to || (type_is_float(from) && to == TRI_F32))) return false;
-    if (op->linear == TRI_LINEAR_JOINTLY) return partial == reads;
-    bool smaller = at >= 0 && tri_shape_count(&n->out->spec.shape) <=
-                                  tri_shape_count(&n->in[at]->spec.shape);
-    if (partial != 1 || !smaller || op->precision == TRI_PRECISION_LOW) return false;
-    return op->linear == TRI_LINEAR_EACH || (op->linear == TRI_LINEAR_FIRST && at == 0);
+    return use_adds_up(n, partial, reads, at);
 }
 
 /* The parameter that another phase has cast to make the tensor; else the tensor itself. */
@@ -261,7 +214,7 @@ static tri_status refuse_ask(const struct deciding *c, const struct ask *a, cons
     base_fail(TRI_USAGE, "%s cannot be split along %s over the %lld seats of axis %s%s%s: %s",
               t.data ? t.data : c->n->name, name, (long long)axis->size, axis->name,
               a->from ? ", as asked by " : "", a->from ? a->from : "",
-              !knows_its_place(c->n)   ? "its random numbers do not follow the whole tensor"
+              !use_knows_place(c->n)   ? "its random numbers do not follow the whole tensor"
               : u->extent < axis->size ? "there are fewer places than seats"
               : !has_parts(c, u)       ? "another axis cuts it, too, in other blocks or too small"
               : c->f.fixed[u->factor]  ? "all its places are computed together"
@@ -392,7 +345,7 @@ static tri_status dist_node(struct maker *m, const tri_node *n) {
             remember_copy(&m->copies[forward_input(m->forward, n, i)->id][c.axis], &need);
         }
         for (int i = 0; i < n->n_out && !status; i++)
-            m->d->has[n->out[i].id].axis[c.axis] = result_of(&c, &c.use[c.axis], i);
+            m->d->has[n->out[i].id].axis[c.axis] = use_result(n, &c.f, &c.use[c.axis], i);
     }
     if (c.has_factors) factors_free(&c.f);
     return status;

@@ -79,6 +79,70 @@ bool windows_exist(const struct factors *f, uint8_t factor, int64_t parts) {
     return true;
 }
 
+struct split use_result(const tri_node *n, const struct factors *f, const struct use *u,
+                        int output) {
+    if (u->kind == USE_WHOLE) return (struct split){.kind = WHOLE};
+    if (u->kind == USE_PARTIAL) return (struct split){.kind = PARTIAL};
+    if (!operand_has(&f->out[output], u->factor))
+        return (struct split){.kind = PARTIAL, .partial = (int)n->entry->op->partial};
+    return operand_split(f, &f->out[output], &n->out[output].spec.shape, u);
+}
+
+/* ---- which are possible ---- */
+
+/* Whether an operand consists of parts of the factor. One that has the factor, but length 1 there
+ * (statistics of all samples), does not, unless it is broadcast ("..."). */
+static bool operand_fits(const struct factors *f, const struct factor_operand *o,
+                         const tri_shape *s, const struct use *u, int64_t seats) {
+    struct split split = operand_split(f, o, s, u);
+    if (operand_sees(o, u->factor)) return windows_exist(f, u->factor, seats);
+    if (split.kind == SPLIT) return s->dim[split.dim] % (split.outer * split.extent) == 0;
+    return u->factor >= FACTOR_ELLIPSIS || !operand_has(o, u->factor);
+}
+
+static bool parts_fit(const tri_node *n, const struct factors *f, const struct use *u,
+                      int64_t seats) {
+    const tri_op *op = n->entry->op;
+    bool fits = (!op->follows && !op->part) || u->outer == 1; /* attributes state one range */
+    for (int i = 0; i < n->n_out && fits; i++) {
+        const tri_spec *spec = &n->out[i].spec;
+        bool lacks = !operand_has(&f->out[i], u->factor);
+        if (lacks && spec->type == TRI_BOOL) fits = op->partial == TRI_PARTIAL_AND;
+        if (!lacks)
+            fits = operand_fits(f, &f->out[i], &spec->shape, u, seats) &&
+                   operand_split(f, &f->out[i], &spec->shape, u).kind == SPLIT;
+    }
+    for (int i = 0; i < n->n_in && fits; i++)
+        fits = operand_fits(f, &f->in[i], &n->in[i]->spec.shape, u, seats);
+    return fits;
+}
+
+bool use_knows_place(const tri_node *n) {
+    return !n->entry->op->random || n->entry->op->follows || node_attr(n, "whole");
+}
+
+bool use_fits(const tri_node *n, const struct factors *f, const struct use *u, int64_t seats) {
+    return u->factor && u->extent >= seats && parts_fit(n, f, u, seats) && !f->fixed[u->factor] &&
+           use_knows_place(n);
+}
+
+bool use_needs_form(const tri_node *n, const struct factors *f, const struct use *u) {
+    return n->entry->op->split_form && f->fixed[u->factor];
+}
+
+bool use_adds_up(const tri_node *n, int partial, int reads, int at) {
+    const tri_op *op = n->entry->op;
+    const tri_type from = n->n_in ? n->in[0]->spec.type : TRI_F32, to = n->out->spec.type;
+    if (!partial || !(from == to || (type_is_float(from) && to == TRI_F32))) return false;
+    if (op->linear == TRI_LINEAR_JOINTLY) return partial == reads;
+    bool smaller = at >= 0 && tri_shape_count(&n->out->spec.shape) <=
+                                  tri_shape_count(&n->in[at]->spec.shape);
+    if (partial != 1 || !smaller || op->precision == TRI_PRECISION_LOW) return false;
+    return op->linear == TRI_LINEAR_EACH || (op->linear == TRI_LINEAR_FIRST && at == 0);
+}
+
+/* ---- moves ---- */
+
 double split_move_bytes(const struct split *from, const struct split *to, double bytes, double k) {
     if (split_same(from, to, (int64_t)k) || from->kind == WHOLE) return 0;
     if (from->kind == PARTIAL) return bytes * (k - 1) / k * (to->kind == WHOLE ? 2 : 1);

@@ -27,6 +27,18 @@ bool operand_has(const struct factor_operand *o, uint8_t factor);
 bool operand_sees(const struct factor_operand *o, uint8_t factor);
 /* Whether each of so many parts of the factor concerns places that exist, not padding alone. */
 bool windows_exist(const struct factors *f, uint8_t factor, int64_t parts);
+/* How the result is split if its node has this use. f: not read unless it is of a factor. */
+struct split use_result(const tri_node *n, const struct factors *f, const struct use *u,
+                        int output);
+/* Whether each of so many seats gets a part of the factor, and every operand has such parts. */
+bool use_fits(const tri_node *n, const struct factors *f, const struct use *u, int64_t seats);
+/* Whether the node can be split so after it has been rebuilt (tri_op.split_form). */
+bool use_needs_form(const tri_node *n, const struct factors *f, const struct use *u);
+/* A part of a random tensor must know its place in the whole. */
+bool use_knows_place(const tri_node *n);
+/* Whether the node gives partial sums if so many of the `reads` inputs that it reads are partial
+ * sums, the last of them input `at`. */
+bool use_adds_up(const tri_node *n, int partial, int reads, int at);
 /* What k seats receive if a tensor of so many bytes moves from one split to the other. */
 double split_move_bytes(const struct split *from, const struct split *to, double bytes, double k);
 
