@@ -47,6 +47,12 @@ const struct layout *dist_layout(const struct dist *d, const tri_tensor *t);
 /* Gives all layouts their normal form, and lists the moves. False: memory is out. */
 bool dist_find_moves(struct dist *d);
 
+/* The normal form of what a node needs. */
+void layout_settle(const struct mesh *m, const tri_shape *shape, struct layout *need);
+/* Whether bytes move between seats that have the one and need the other, both in normal form; and
+ * of how many, as in struct move. */
+bool layout_moves(const struct mesh *m, const tri_spec *t, const struct layout *from,
+                  const struct layout *to, double *bytes);
 /* Whether the layout takes bytes from other seats: not if each seat takes its part of what is
  * whole, or of what it has. */
 bool dist_moves(const struct dist *d, const tri_tensor *t, const struct layout *to);

@@ -79,42 +79,50 @@ static bool halo_bytes(const struct mesh *m, const tri_spec *t, const struct lay
 
 /* ---- moves ---- */
 
+bool layout_moves(const struct mesh *m, const tri_spec *t, const struct layout *from,
+                  const struct layout *to, double *bytes) {
+    bool any = false;
+    double halo = (double)base_spec_bytes(t);
+    for (int a = 0; a < m->n; a++) {
+        const bool same = split_equal(&from->axis[a], &to->axis[a]);
+        any |= from->axis[a].kind != WHOLE && !same;
+        if (from->axis[a].kind == SPLIT && same) halo /= (double)m->axis[a].size;
+    }
+    if (halo_bytes(m, t, from, to, &halo)) any = halo > 0;
+    *bytes = halo;
+    return any;
+}
+
 bool dist_moves(const struct dist *d, const tri_tensor *t, const struct layout *to) {
-    const struct layout *from = &d->has[t->id];
     double bytes;
-    if (halo_bytes(&d->mesh, &t->spec, from, to, &bytes)) return bytes > 0;
-    for (int a = 0; a < d->mesh.n; a++)
-        if (from->axis[a].kind != WHOLE && !split_equal(&from->axis[a], &to->axis[a])) return true;
-    return false;
+    return layout_moves(&d->mesh, &t->spec, &d->has[t->id], to, &bytes);
 }
 
 static bool add_move(struct dist *d, const tri_tensor *t, int node, int input,
                      const struct layout *to) {
     const struct layout *from = &d->has[t->id];
-    double bytes = (double)base_spec_bytes(&t->spec);
-    if (!dist_moves(d, t, to)) return true;
+    double bytes;
+    if (!layout_moves(&d->mesh, &t->spec, from, to, &bytes)) return true;
     for (size_t i = 0; i < d->n_moves; i++)
         if (d->move[i].tensor == t->id && (d->move[i].node < 0) == (node < 0) &&
             layout_equal(&d->move[i].to, to))
             return true;
     if (!ARRAY_GROW(d->move, d->n_moves, d->capacity)) return false;
-    for (int a = 0; a < d->mesh.n; a++)
-        if (from->axis[a].kind == SPLIT && split_equal(&from->axis[a], &to->axis[a]))
-            bytes /= (double)d->mesh.axis[a].size;
-    halo_bytes(&d->mesh, &t->spec, from, to, &bytes);
     d->move[d->n_moves++] = (struct move){t->id, node, input, *from, *to, (size_t)bytes};
     return true;
+}
+
+void layout_settle(const struct mesh *m, const tri_shape *shape, struct layout *need) {
+    drop_side_by_side(m, shape, need);
+    layout_normal(m, need);
 }
 
 /* Nodes name the same places by different factors; layouts that are compared do not. */
 static void make_normal(struct dist *d) {
     for (size_t i = 0; i < d->g->n_nodes; i++) {
         const tri_node *n = d->g->node[i];
-        for (int k = 0; k < n->n_in; k++) {
-            struct layout *need = &d->need[d->first[i] + (size_t)k];
-            drop_side_by_side(&d->mesh, &n->in[k]->spec.shape, need);
-            layout_normal(&d->mesh, need);
-        }
+        for (int k = 0; k < n->n_in; k++)
+            layout_settle(&d->mesh, &n->in[k]->spec.shape, &d->need[d->first[i] + (size_t)k]);
     }
     for (int i = 0; i < d->g->n_tensors; i++) layout_normal(&d->mesh, &d->has[i]);
 }
