@@ -145,7 +145,8 @@ enum setting_kind {
     SETTING_STAGE,
     SETTING_STRATEGY,
     SETTING_SHARD,
-    SETTING_LAYOUT
+    SETTING_LAYOUT,
+    SETTING_USE /* of files of strategies and plans alone */
 };
 #define BUCKET_MOST 1000 /* the numbers of buckets, from 1 */
 static inline bool bucket_is(double number) {

@@ -8,6 +8,7 @@
 #include "plan/forward.h"
 #include "plan/rewrite.h"
 #include "plan/simplify.h"
+#include "plan/strategy_inside.h"
 
 #define MOST_COPIES 6
 #define ELSEWHERE 1e15 /* bytes: what a seat lacks costs more than any move of what it has */
@@ -40,11 +41,13 @@ struct maker {
     struct dist *d;
     const struct strategies *s;
     struct forms *forms;
+    bool *seen; /* by line `use`: it names a node */
     tri_graph *g;
     const tri_graph *whole;
     const struct mesh *mesh;
     tri_node **forward;                   /* by node: the one that tri_node.of names; or null */
     struct use (*adopted)[MESH_MOST_AXES]; /* by node: what its readers want; whole: nothing */
+    const struct strategy_line **said;    /* by node: the line `use` that names it, or null */
     bool *form;                           /* by node: it must be rebuilt */
     size_t *made;                         /* by node: the first node of its form */
     struct copies (*copies)[MESH_MOST_AXES]; /* by tensor */
@@ -323,6 +326,18 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
     return TRI_OK;
 }
 
+/* What a line `use` says, if the node can do so. */
+static tri_status take(struct deciding *c, const struct strategy_line *l, const struct use *u) {
+    const struct ask ask = {.from = l->from};
+    c->use[c->axis] = *u;
+    if (u->kind == USE_FACTOR && !may_split(c, u)) return refuse_ask(c, &ask, u);
+    if (u->kind == USE_PARTIAL && !may_be_partial(c))
+        return strategy_fail_at(l, c->m->mesh, c->n, "it has no partial sums along the axis %s: it "
+                                "reads none, or others too, or cannot add them up",
+                                c->m->mesh->axis[c->axis].name);
+    return TRI_OK;
+}
+
 static void remember_copy(struct copies *c, const struct split *s) {
     if (!copy_exists(c, s) && c->n < MOST_COPIES) c->split[c->n++] = *s;
 }
@@ -330,6 +345,9 @@ static void remember_copy(struct copies *c, const struct split *s) {
 static tri_status dist_node(struct maker *m, const tri_node *n) {
     struct deciding c = {.m = m, .n = n, .use = m->d->use[n->id]};
     struct ask ask[MESH_MOST_AXES] = {{.kind = ASK_NOTHING}};
+    struct use said[MESH_MOST_AXES];
+    bool form;
+    const struct strategy_line *line = m->said[n->id];
     tri_status status = TRI_OK;
     if (n->n_in && op_has_factors(n->entry->op)) {
         if (!factors_of(n, &c.f)) return base_last();
@@ -337,8 +355,10 @@ static tri_status dist_node(struct maker *m, const tri_node *n) {
         if (!n->backward) status = strategies_ask(m->s, n, &c.f, ask);
         strategies_ask_layout(m->s, n->out, ask);
     }
+    if (line && !status)
+        status = use_line_read(line, m->mesh, n, c.has_factors ? &c.f : NULL, said, &form);
     for (c.axis = 0; c.axis < m->mesh->n && !status; c.axis++) {
-        status = decide(&c, &ask[c.axis]);
+        status = line ? take(&c, line, &said[c.axis]) : decide(&c, &ask[c.axis]);
         for (int i = 0; i < n->n_in && !status; i++) {
             struct split need = need_of(&c, &c.use[c.axis], i);
             m->d->need[m->d->first[n->id] + (size_t)i].axis[c.axis] = need;
@@ -361,6 +381,7 @@ static bool adopt_node(struct maker *m, const tri_node *n, struct split *wish, i
     bool changed = false;
     int out = 0;
     while (out < n->n_out && wish[n->out[out].id].kind != SPLIT) out++;
+    if (m->said[n->id]) return false;
     if (out == n->n_out || !n->n_in || n->backward || c.use[axis].kind != USE_WHOLE) return false;
     for (int k = 0; k < n->n_out; k++)
         if (m->wanted_whole[n->out[k].id]) return false;
@@ -458,20 +479,34 @@ static bool allocate(struct maker *m) {
     m->forward = forward_nodes(m->g);
     m->adopted = calloc(nodes, sizeof *m->adopted);
     m->form = calloc(nodes, 1);
+    m->said = calloc(nodes, sizeof *m->said);
     m->made = calloc(nodes, sizeof *m->made);
     m->copies = calloc(tensors, sizeof *m->copies);
     m->wanted_whole = calloc(tensors, 1);
     return d->use && d->has && d->first && d->need && m->forward && m->adopted && m->form &&
-           m->made && m->copies && m->wanted_whole;
+           m->said && m->made && m->copies && m->wanted_whole;
 }
 
 static void release(struct maker *m) {
     free(m->forward);
     free(m->adopted);
     free(m->form);
+    free(m->said);
     free(m->made);
     free(m->copies);
     free(m->wanted_whole);
+}
+
+/* Finds the nodes that lines `use` are about. A copy does what the node does that it repeats. */
+static void find_said(struct maker *m) {
+    for (size_t i = 0; i < m->g->n_nodes && m->s->n_uses; i++) {
+        const tri_node *n = m->g->node[i], *f = forward_repeated(m->forward, n);
+        const struct strategy_line *l = n->n_in ? strategies_use(m->s, f ? f : n) : NULL;
+        if (!l) continue;
+        m->seen[l - m->s->use] = true;
+        m->said[i] = f ? NULL : l;
+        m->form[i] = !l->n_parts && !strcmp(l->text, USE_IS_FORM) && n->entry->op->split_form;
+    }
 }
 
 static tri_status pass_forward(struct maker *m) {
@@ -484,10 +519,13 @@ static tri_status pass_forward(struct maker *m) {
 
 /* One graph, until nothing is adopted any more. *again: nodes must be rebuilt. */
 static tri_status settle(struct maker *m, bool *again) {
-    struct split *wish = calloc((size_t)m->g->n_tensors + 1, sizeof *wish);
-    tri_status status = wish ? pass_forward(m) : base_no_memory("a mesh");
     bool changed = m->s->unset == UNSET_FOLLOW;
     *again = false;
+    find_said(m);
+    for (size_t i = 0; i < m->g->n_nodes; i++) *again |= m->form[i];
+    if (*again) return TRI_OK;
+    struct split *wish = calloc((size_t)m->g->n_tensors + 1, sizeof *wish);
+    tri_status status = wish ? pass_forward(m) : base_no_memory("a mesh");
     for (int round = 0; round < MOST_ROUNDS && changed && !status; round++) {
         changed = false;
         for (int a = 0; a < m->mesh->n; a++) changed |= adopt(m, wish, a);
@@ -521,15 +559,17 @@ tri_status dist_make(tri_graph *lane, const tri_graph *whole, const struct strat
                      struct dist *d) {
     bool again = true, any = true, rebuilt = false;
     struct forms forms = {0};
-    tri_status status = TRI_OK;
+    bool *seen = calloc(s->n_uses + 1, 1);
+    tri_status status = seen ? TRI_OK : base_no_memory("a mesh");
     for (int round = 0; again && !status; round++) {
         *d = (struct dist){.mesh = s->mesh};
-        struct maker m = {.d = d, .s = s, .forms = &forms, .g = lane, .whole = whole,
-                          .mesh = &s->mesh};
+        struct maker m = {.d = d, .s = s, .forms = &forms, .seen = seen, .g = lane,
+                          .whole = whole, .mesh = &s->mesh};
         status = allocate(&m) ? settle(&m, &again) : base_no_memory("a mesh");
         again = again && any && round < MOST_ROUNDS;
         if (!status && again) status = rebuild(&m, &any);
         rebuilt |= again && any;
+        if (!status && !again) status = uses_check(s, seen, lane);
         release(&m);
         if (again || status) dist_free(d);
     }
@@ -538,6 +578,7 @@ tri_status dist_make(tri_graph *lane, const tri_graph *whole, const struct strat
     if (!status && !dist_find_moves(d)) status = base_no_memory("a mesh");
     if (status) dist_free(d);
     free(forms.formed);
+    free(seen);
     return status;
 }
 

@@ -44,15 +44,23 @@ static char *tight(struct arena *a, const char *text) {
     return copy;
 }
 
+/* Lines of strategies, in a plan and where they came from. */
+static const struct {
+    enum plan_key key;
+    enum setting_kind kind;
+    bool exact; /* the pattern is a node's name */
+} kinds[] = {{PLAN_STRATEGY, SETTING_STRATEGY, false},
+             {PLAN_LAYOUT, SETTING_LAYOUT, false},
+             {PLAN_LAYOUT_OF, SETTING_LAYOUT, true},
+             {PLAN_SHARD, SETTING_SHARD, true},
+             {PLAN_USE, SETTING_USE, false}};
+
 static tri_status line_of(const struct strategy_line *l, struct arena *a, struct plan_line *out) {
     const char *text = tight(a, l->text);
-    bool layout_of = l->kind == SETTING_LAYOUT && l->exact;
-    *out = (struct plan_line){.key = l->kind == SETTING_SHARD    ? PLAN_SHARD
-                                     : l->kind == SETTING_STRATEGY ? PLAN_STRATEGY
-                                     : layout_of                   ? PLAN_LAYOUT_OF
-                                                                   : PLAN_LAYOUT,
-                              .maybe = l->maybe};
-    if (text && layout_of)
+    *out = (struct plan_line){.maybe = l->maybe};
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        if (kinds[i].kind == l->kind && kinds[i].exact == l->exact) out->key = kinds[i].key;
+    if (text && out->key == PLAN_LAYOUT_OF)
         out->value = arena_text(a, "%s %d %s", l->pattern, l->output, text);
     else if (text)
         out->value = arena_text(a, "%s %s", l->pattern, text);
@@ -222,24 +230,24 @@ static tri_status strategy_of(struct strategy_lines *all, const struct plan_file
     char *text = value ? strrchr(value, ' ') : NULL;
     if (!text) return base_no_memory("strategies");
     *text++ = 0;
-    *out = (struct strategy_line){.kind = from->key == PLAN_STRATEGY ? SETTING_STRATEGY
-                                          : from->key == PLAN_SHARD  ? SETTING_SHARD
-                                                                     : SETTING_LAYOUT,
+    size_t k = 0;
+    while (kinds[k].key != from->key) k++;
+    *out = (struct strategy_line){.kind = kinds[k].kind,
                                   .pattern = value,
                                   .text = text,
                                   .maybe = from->maybe,
-                                  .exact = from->key == PLAN_LAYOUT_OF || from->key == PLAN_SHARD,
+                                  .exact = kinds[k].exact,
                                   .output = from->key == PLAN_SHARD ? 0 : -1,
                                   .place = arena_text(all->arena, "%s:%d: ", p->name,
                                                       from->number)};
     if (from->key == PLAN_LAYOUT_OF) {
         char *output = strrchr(value, ' '), *end;
         *output++ = 0;
-        long k = strtol(output, &end, 10);
-        if (*end || end == output || k < 0 || k >= TRI_MAX_OUTPUTS)
+        long number = strtol(output, &end, 10);
+        if (*end || end == output || number < 0 || number >= TRI_MAX_OUTPUTS)
             return base_fail(TRI_USAGE, "%s:%d: layout-of: \"%.20s\" is no number of an output",
                              p->name, from->number, output);
-        out->output = (int)k;
+        out->output = (int)number;
     }
     return TRI_OK;
 }
@@ -261,7 +269,7 @@ tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lin
     for (size_t i = 0; i < p->n && !status; i++) {
         const struct plan_line *from = &p->line[i];
         struct strategy_line l;
-        if (from->key < PLAN_STRATEGY || from->key > PLAN_SHARD) continue;
+        if (from->key < PLAN_STRATEGY || from->key > PLAN_USE) continue;
         if (next < n && plan_line_equal(from, &here)) {
             l = own[next++];
             if (next < n) status = line_of(&own[next], all->arena, &here);
@@ -285,7 +293,7 @@ tri_status plan_check_strategies(const struct plan_file *p) {
     if (m.n && !*m.axis[0].name) m.n = 0; /* a number: tuples make its axes */
     for (size_t i = 0; i < p->n && !status; i++) {
         struct strategy_line l;
-        if (p->line[i].key < PLAN_STRATEGY || p->line[i].key > PLAN_SHARD) continue;
+        if (p->line[i].key < PLAN_STRATEGY || p->line[i].key > PLAN_USE) continue;
         status = strategy_of(&all, p, &p->line[i], &l);
         if (!status) status = strategy_lines_add(&all, l);
         if (!status && l.kind == SETTING_SHARD) status = tuples_parse(&all.line[all.n - 1]);

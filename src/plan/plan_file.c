@@ -32,6 +32,7 @@ static const struct {
     [PLAN_LAYOUT] = {"layout", TWO_WORDS, "layout NAME LAYOUT"},
     [PLAN_LAYOUT_OF] = {"layout-of", THREE_WORDS, "layout-of NODE OUTPUT LAYOUT"},
     [PLAN_SHARD] = {"shard", TWO_WORDS, "shard NODE TUPLES"},
+    [PLAN_USE] = {"use", TWO_WORDS, "use NODE USE"},
     [PLAN_WORKERS] = {"workers", A_WORKERS, NULL},
     [PLAN_PREDICTED] = {"predicted-ns", A_TIME, NULL},
     [PLAN_HASH] = {"hash", A_TEXT, NULL},

@@ -26,10 +26,11 @@ enum plan_key {
     PLAN_MATH,
     PLAN_WIRE, /* this and the next: only if something is rounded */
     PLAN_WIRE_NODES,
-    PLAN_STRATEGY, /* this and the next three: any number of lines, the last that fit win */
+    PLAN_STRATEGY, /* this and the next four: any number of lines, the last that fit win */
     PLAN_LAYOUT,
     PLAN_LAYOUT_OF,
     PLAN_SHARD,
+    PLAN_USE,
     PLAN_WORKERS, /* this and the next: where the run is placed */
     PLAN_THREADS,
     PLAN_BUCKET,

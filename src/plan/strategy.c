@@ -451,7 +451,8 @@ static tri_status check_used(const struct making *k) {
     for (size_t i = 0; i < k->lines.n; i++) {
         const struct strategy_line *l = &k->lines.line[i];
         maybe |= l->maybe;
-        if (!l->used && !l->maybe) return strategy_unmatched(l, k->g, k->backward);
+        if (!l->used && !l->maybe && l->kind != SETTING_USE)
+            return strategy_unmatched(l, k->g, k->backward);
         for (int p = 0; l->kind == SETTING_STRATEGY && p < l->n_parts; p++)
             if (!l->part[p].used && !(l->maybe && factor_is_name(l->part[p].name)))
                 return unused_part(k, l, &l->part[p]);
@@ -499,6 +500,7 @@ static tri_status make(struct making *k) {
     if (status || !k->s->mesh.n) return status;
     for (size_t i = 0; i < k->g->n_nodes && !status; i++) status = ask_node(k, k->g->node[i]);
     if (!status) status = place_tensors(k);
+    if (!status) status = uses_keep(all, k->s, k->used);
     if (!status) status = check_used(k);
     if (k->s->n_nodes) qsort(k->s->node, k->s->n_nodes, sizeof *k->s->node, by_name);
     return status;
@@ -542,6 +544,7 @@ const char *strategies_fitting(const tri_graph *model, const tri_options *o, int
 void strategies_free(struct strategies *s) {
     free(s->node);
     free(s->layout);
+    free(s->use);
     arena_free(&s->arena);
     *s = (struct strategies){.unset = UNSET_FOLLOW};
 }

@@ -29,6 +29,8 @@ struct strategies {
     size_t n_nodes, node_capacity;
     struct strategy_layout *layout; /* later ones win */
     size_t n_layouts, layout_capacity;
+    struct strategy_line *use; /* later ones win */
+    size_t n_uses, use_capacity;
     struct arena arena;
 };
 
@@ -51,6 +53,9 @@ tri_status strategies_ask(const struct strategies *s, const tri_node *n, const s
 /* The same without the check; false: nothing was asked. */
 bool strategies_find(const struct strategies *s, const tri_node *n,
                      struct ask ask[MESH_MOST_AXES]);
+
+/* The line `use` about this node of a lane's graph, which says all about it; null: none. */
+const struct strategy_line *strategies_use(const struct strategies *s, const tri_node *n);
 
 /* Adds the layout of t, a result of a node, along axes of which nothing else is said. */
 void strategies_ask_layout(const struct strategies *s, const tri_tensor *t,

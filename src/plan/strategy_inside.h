@@ -5,18 +5,20 @@
 
 #include "plan/plan_file.h"
 #include "plan/strategy.h"
+#include "plan/use.h"
 
 /* One of "batch=data,out/3=model". */
 struct strategy_part {
     const char *name;
     int64_t outer;
+    int64_t extent; /* of a use: the parts of a block; 0: its places */
     int axis; /* -1: whole */
     bool used;
 };
 
 /* A setting of the network, or a line of a file. */
 struct strategy_line {
-    enum setting_kind kind; /* of strategy, shard, layout */
+    enum setting_kind kind; /* of strategy, shard, layout, use */
     const char *pattern;
     bool exact;             /* the pattern is a node's name */
     bool maybe;             /* it need not match anything */
@@ -48,6 +50,8 @@ tri_status strategy_lines_of_plan(const struct plan_file *p, struct strategy_lin
 /* Reads "batch=data,out/3=model". Without a mesh any axis is right. */
 tri_status strategy_line_parse(struct strategy_lines *all, struct strategy_line *l,
                                const struct mesh *m);
+#define USE_IS_WHOLE "-"
+#define USE_IS_FORM "form" /* the node is rebuilt; lines for the nodes of its form follow */
 /* Fails: "net.c:12: strategy "*.c_fc" "out=modle": " and what is wrong. */
 tri_status strategy_fail(const struct strategy_line *l, const char *fmt, ...) TRI_PRINTF(2, 3);
 /* Fails: "net.c:9: fc.matmul (matmul f32[2,3], ...): ", what is wrong, the line and the mesh. */
@@ -57,6 +61,19 @@ tri_status strategy_fail_at(const struct strategy_line *l, const struct mesh *m,
  * the nodes that it cannot mean; null: none. */
 tri_status strategy_unmatched(const struct strategy_line *l, const tri_graph *g,
                               const bool *backward);
+/* Takes the lines `use`, and marks their axes. The nodes that they name are those of the lanes, of
+ * which the second checks that there are all: seen is by line. */
+tri_status uses_keep(const struct strategy_lines *all, struct strategies *s, bool *used);
+tri_status uses_check(const struct strategies *s, const bool *seen, const tri_graph *lane);
+/* The uses of a node, along all axes, by a line `use`; of a form they are whole. f: null: the node
+ * has no factors. */
+tri_status use_line_read(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
+                         const struct factors *f, struct use use[MESH_MOST_AXES], bool *form);
+/* What follows the name in such a line. */
+void use_line_print(const tri_node *n, const struct factors *f, const struct mesh *m,
+                    const struct use use[MESH_MOST_AXES], struct text *out);
+/* Whether the pattern, in which * is any number, is the node's name. */
+bool use_line_names(const char *pattern, const char *name);
 /* The names of the node's factors that have at least so many places and can be split:
  * "rows (64), out (512)"; "none". */
 void strategy_legal(const tri_node *n, const struct factors *f, int64_t places, struct text *out);

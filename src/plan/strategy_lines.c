@@ -41,13 +41,12 @@ tri_status strategy_fail_at(const struct strategy_line *l, const struct mesh *m,
 
 /* ---- collecting ---- */
 
-static const char *word_of(enum setting_kind kind) {
-    return kind == SETTING_SHARD ? "shard" : kind == SETTING_LAYOUT ? "layout" : "strategy";
-}
+static const char *const words[] = {[SETTING_STRATEGY] = "strategy", [SETTING_SHARD] = "shard",
+                                    [SETTING_LAYOUT] = "layout", [SETTING_USE] = "use"};
 
 tri_status strategy_lines_add(struct strategy_lines *all, struct strategy_line l) {
     bool ok = l.place && l.pattern && l.text;
-    l.from = ok ? arena_text(all->arena, "%s%s \"%s\" \"%s\"", l.place, word_of(l.kind),
+    l.from = ok ? arena_text(all->arena, "%s%s \"%s\" \"%s\"", l.place, words[l.kind],
                              l.pattern, l.text)
                 : NULL;
     if (!l.from || !ARRAY_GROW(all->line, all->n, all->capacity))
@@ -106,14 +105,18 @@ static tri_status file_line(struct strategy_lines *all, const char *place, char 
     if (n == 2 && !strcmp(word[0], "mesh")) return file_mesh(all, place, word[1]);
     bool maybe = !strcmp(word[0], "maybe");
     char **w = word + maybe;
-    bool layout = n > maybe && !strcmp(w[0], "layout");
-    if (n - maybe - layout != 2)
+    const enum setting_kind kind = n < 3                           ? SETTING_STRATEGY
+                                   : !strcmp(w[0], "layout")       ? SETTING_LAYOUT
+                                   : !maybe && !strcmp(w[0], "use") ? SETTING_USE
+                                                                   : SETTING_STRATEGY;
+    const bool named = kind != SETTING_STRATEGY;
+    if (n - maybe - named != 2)
         return base_fail(TRI_USAGE, "%sa line must be PATTERN FACTORS, layout NAME LAYOUT, maybe "
-                         "and one of these, or mesh AXES", place);
+                         "and one of these, use NODE USE, or mesh AXES", place);
     return strategy_lines_add(
-        all, (struct strategy_line){.kind = layout ? SETTING_LAYOUT : SETTING_STRATEGY,
-                                    .pattern = arena_copy(all->arena, w[layout]),
-                                    .text = arena_copy(all->arena, w[layout + 1]),
+        all, (struct strategy_line){.kind = kind,
+                                    .pattern = arena_copy(all->arena, w[named]),
+                                    .text = arena_copy(all->arena, w[named + 1]),
                                     .maybe = maybe,
                                     .output = -1,
                                     .place = place});
@@ -204,20 +207,27 @@ static tri_status read_axis(const struct strategy_line *l, const struct mesh *m,
 
 static tri_status read_part(const struct strategy_line *l, const struct mesh *m, char *text,
                             struct strategy_part *part) {
-    char *axis = strchr(text, '='), *outer = strchr(text, '/'), *end;
+    char *axis = strchr(text, '='), *outer = strchr(text, '/'), *extent, *end;
     if (!axis || axis == text || !axis[1])
         return strategy_fail(l, "\"%s\" must be a factor and an axis: out=model, out/3=model; or "
                              "out=-", text);
     *axis++ = 0;
     part->name = text;
     part->outer = 1;
+    part->extent = 0;
     if (outer && outer < axis) {
         *outer++ = 0;
+        extent = l->kind == SETTING_USE ? strchr(outer, ':') : NULL;
+        if (extent) *extent++ = 0;
         errno = 0;
         part->outer = strtoll(outer, &end, 10);
         if (*end || end == outer || errno || part->outer < 1)
             return strategy_fail(l, "%s/%s: expected a number of blocks of at least 1", text,
                                  outer);
+        if (extent) part->extent = strtoll(extent, &end, 10);
+        if (extent && (*end || end == extent || errno || part->extent < 1))
+            return strategy_fail(l, "%s/%s:%s: expected a number of parts of at least 1", text,
+                                 outer, extent);
     }
     return read_axis(l, m, axis, &part->axis);
 }
@@ -253,6 +263,8 @@ tri_status strategy_line_parse(struct strategy_lines *all, struct strategy_line 
     if (!text || !l->part) return base_no_memory("strategies");
     for (char *p = text, *q = text; (*q = *p); p++) q += *p != ' ' && *p != '\t';
     if (l->kind == SETTING_LAYOUT) return parse_layout(l, m, text);
+    if (l->kind == SETTING_USE && (!strcmp(text, USE_IS_WHOLE) || !strcmp(text, USE_IS_FORM)))
+        return TRI_OK;
     while (rest && !status)
         status = read_part(l, m, strsep(&rest, ","), &l->part[l->n_parts++]);
     return status;
