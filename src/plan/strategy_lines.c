@@ -148,14 +148,15 @@ static tri_status no_file(const char *name) {
                      "%s%s", tri_message(), near.names, nearest_meant(&near));
 }
 
-/* A ready strategy of this name, or else a file. */
+/* A ready strategy of this name, or else a file. What a search has found is text itself. */
 static tri_status add_file(struct strategy_lines *all, const char *name) {
-    const char *text = ready(name);
+    const bool found = strchr(name, '\n');
+    const char *text = found ? name : ready(name);
     char *data = text ? strdup(text) : NULL;
     size_t bytes;
     if (text && !data) return base_no_memory("a strategy");
     if (!data && base_read_file(name, &data, &bytes)) return no_file(name);
-    tri_status status = file_text(all, name, data);
+    tri_status status = file_text(all, found ? "found" : name, data);
     free(data);
     return status;
 }
@@ -165,7 +166,7 @@ tri_status strategy_lines_read(const tri_graph *g, const tri_options *o,
     tri_status status = add_settings(out, g);
     const char *p = o->strategy;
     while (p && !status) {
-        size_t n = strcspn(p, ",");
+        size_t n = strchr(p, '\n') ? strlen(p) : strcspn(p, ",");
         if (!n)
             return base_fail(TRI_USAGE, "--strategy (tri_options.strategy) \"%s\" has an empty "
                              "name; commas separate names", o->strategy);

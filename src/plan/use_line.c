@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Lines "use NODE USE" of files of strategies and plans: what a node of a lane's graph does, forward
- * or backward, whatever strategies say. USE is "-" (whole along all axes), "form", or for each axis
- * along which the node is not whole "FACTOR=AXIS", "FACTOR/BLOCKS[:PARTS]=AXIS" or "partial=AXIS".
- */
+ * Lines "use NODE USE" of files of strategies and plans: what a node of a lane's graph does,
+ * forward or backward, whatever strategies say. USE is "-" (whole along all axes), "form", or for each axis
+ * along which the node is not whole FACTOR=AXIS, FACTOR/BLOCKS[:PARTS]=AXIS or partial=AXIS. */
 #include <ctype.h>
 #include <string.h>
 
@@ -96,6 +95,12 @@ tri_status use_line_read(const struct strategy_line *l, const struct mesh *m, co
     return status;
 }
 
+/* Whether the seats divide the places of a block as they divide its parts. */
+static bool is_plain(const struct factors *f, const struct use *u, int64_t seats) {
+    const int64_t each = f->extent[u->factor] / u->outer;
+    return each == u->extent || (each % seats == 0 && u->extent % seats == 0);
+}
+
 void use_line_print(const tri_node *n, const struct factors *f, const struct mesh *m,
                     const struct use use[MESH_MOST_AXES], struct text *out) {
     bool any = false;
@@ -105,7 +110,7 @@ void use_line_print(const tri_node *n, const struct factors *f, const struct mes
         text_add(out, "%s%s", any ? "," : "",
                  u->kind == USE_PARTIAL ? SUMS : factor_name(n, f, u->factor));
         any = true;
-        if (u->kind == USE_FACTOR && u->outer * u->extent != f->extent[u->factor])
+        if (u->kind == USE_FACTOR && !is_plain(f, u, m->axis[a].size))
             text_add(out, "/%lld:%lld", (long long)u->outer, (long long)u->extent);
         else if (u->kind == USE_FACTOR && u->outer > 1)
             text_add(out, "/%lld", (long long)u->outer);
