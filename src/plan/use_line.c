@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Lines "use NODE USE" of files of strategies and plans: what a node of a lane's graph does,
- * forward or backward, whatever strategies say. USE is "-" (whole along all axes), "form", or for each axis
- * along which the node is not whole FACTOR=AXIS, FACTOR/BLOCKS[:PARTS]=AXIS or partial=AXIS. */
+ * forward or backward, whatever strategies say. USE is "-" (whole along all axes), "form", or for
+ * each axis along which the node is not whole FACTOR=AXIS, FACTOR/BLOCKS[:PARTS]=AXIS or
+ * partial=AXIS. */
 #include <ctype.h>
 #include <string.h>
 
@@ -32,6 +33,8 @@ tri_status uses_keep(const struct strategy_lines *all, struct strategies *s, boo
         if (l->kind != SETTING_USE) continue;
         if (!ARRAY_GROW(s->use, s->n_uses, s->use_capacity)) return base_no_memory("strategies");
         s->use[s->n_uses++] = *l;
+        for (int a = 0; a < s->mesh.n && !strcmp(l->text, USE_IS_FORM); a++)
+            used[a] = true; /* the nodes of the form may be split along any */
         for (int p = 0; p < l->n_parts; p++)
             if (l->part[p].axis >= 0) used[l->part[p].axis] = true;
     }

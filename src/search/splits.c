@@ -13,8 +13,9 @@
 #define COPIES_MOST 7 /* ways in which a tensor may be needed otherwise than it is */
 
 /* Where a parameter is kept: a variable, if the seats are in no store. */
+#define HOMES_MOST 16
 struct home {
-    struct split split[CANDIDATES_MOST];
+    struct split split[HOMES_MOST];
     int n, var;
 };
 
@@ -105,7 +106,7 @@ static int64_t *add_table(struct maker *m, int n, const int *var, const int *siz
 /* How a tensor is, by value of the variable of what makes it. */
 struct made {
     int n, var;
-    const struct split *split[CANDIDATES_MOST];
+    const struct split *split[HOMES_MOST];
 };
 
 static struct made made_of(const struct maker *m, const tri_tensor *t) {
@@ -210,15 +211,20 @@ static void add_tensor(struct maker *m, const tri_tensor *t) {
 static void add_home(struct home *h, const struct split *s) {
     int same = 0;
     while (same < h->n && !split_equal(&h->split[same], s)) same++;
-    if (s->kind == SPLIT && !s->reach.over && same == h->n && h->n < CANDIDATES_MOST)
+    if (s->kind == SPLIT && !s->reach.over && same == h->n && h->n < HOMES_MOST)
         h->split[h->n++] = *s;
 }
 
-/* Whole, and as any operator may need it. */
+/* Whole, along each dimension, and as any operator may need it. */
 static void find_home(struct maker *m, const tri_tensor *t) {
     const struct candidates *c = &m->to->all;
     struct home *h = &m->home[t->id];
     h->n = 1;
+    for (int i = 0; i < t->spec.shape.rank; i++) {
+        struct layout l = {{split_dim(&t->spec.shape, i)}};
+        layout_normal(m->mesh, &l);
+        if (t->spec.shape.dim[i] >= m->mesh->axis[0].size) add_home(h, &l.axis[0]);
+    }
     for (size_t r = c->first[t->id]; r < c->first[t->id + 1]; r++) {
         const int owner = candidates_owner(c, m->g->node[c->reader[r].node]);
         for (int k = 0; k < c->node[owner].n; k++)

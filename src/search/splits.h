@@ -17,8 +17,8 @@ struct split_prices {
     double (*node)(const void *of, const tri_node *n, double flops, double bytes);
     double (*move)(const void *of, int rounds, double bytes);
     /* The seats are in one store: they divide what is whole, for which they wait for each other,
-     * read parts of parameters for nothing, and gather gradients. Else each computes what is whole, and keeps its part of a parameter,
-     * of the gradient, and `states` times as much again. */
+     * read parts of parameters for nothing, and gather gradients. Else each computes what is whole,
+     * and keeps its part of a parameter, of the gradient, and `states` times as much again. */
     bool one_store;
     double states;
     double keep; /* seconds that a byte costs which a seat keeps of what is read again later */
