@@ -53,9 +53,8 @@ static const char *bits_of(const struct found *p) {
 
 static void add_mesh(const struct found *p, struct text *t) {
     const tri_options *o = &p->t.options;
-    const char *how = o->strategy ? o->strategy : o->unset ? o->unset : "";
     if (!o->mesh) text_add(t, "-");
-    else text_add(t, "%s %s", o->mesh, how);
+    else text_add(t, "%s %s", o->mesh, find_way(p));
 }
 
 static void add_stages(const struct found *p, struct text *t) {
@@ -176,7 +175,7 @@ static void json_plan(const struct found *p, struct text *t) {
     text_add(t, "{\"is\":\"%s\",\"lanes\":%lld,\"mesh\":", hows[p->how], (long long)p->lanes);
     log_quote(t, o->mesh ? o->mesh : "");
     text_add(t, ",\"strategy\":");
-    log_quote(t, o->strategy ? o->strategy : o->unset ? o->unset : "");
+    log_quote(t, find_way(p));
     text_add(t, ",\"stages\":%lld,\"pipeline\":", (long long)o->stages);
     log_quote(t, o->pipeline ? o->pipeline : "");
     text_add(t, ",\"workers\":%d,\"threads\":%d,\"recompute\":", p->workers, p->threads);

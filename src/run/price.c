@@ -310,9 +310,13 @@ struct pricing {
 #define USUAL_BYTES 1e10
 #define LAUNCH 1e-6 /* seconds, of any unit */
 
+static double usual_of(double flops, double bytes) {
+    return LAUNCH + flops / USUAL_FLOPS + bytes / USUAL_BYTES;
+}
+
 static double usual(const struct program *p, size_t i) {
     const struct work is = profile_work(p, i);
-    return LAUNCH + is.flops / USUAL_FLOPS + is.bytes / USUAL_BYTES;
+    return usual_of(is.flops, is.bytes);
 }
 
 /* "matmul+add" */
@@ -327,10 +331,18 @@ static void add_kind(struct pricing *w, const char *kind, double seconds, double
     w->failed |= prices_add(w->kinds, &now) != TRI_OK;
 }
 
-static double rated(const struct pricing *w, const char *kind, double usual) {
-    const struct price *is = prices_find(w->kinds, kind, 1);
-    if (!is) is = prices_find(w->kinds, "", 1);
+static double rated(const struct prices *kinds, const char *kind, double usual) {
+    const struct price *is = prices_find(kinds, kind, 1);
+    if (!is) is = prices_find(kinds, "", 1);
     return is ? usual * is->seconds / (1e-12 * (double)is->calls) : usual;
+}
+
+double price_rated(const struct price_kinds *k, const char *op, double flops, double bytes) {
+    return rated(&k->sum, op, usual_of(flops, bytes));
+}
+
+double price_rated_move(const struct price_kinds *k, int rounds, double bytes) {
+    return rounds * OF_A_WAIT + rated(&k->sum, "", bytes / USUAL_BYTES);
 }
 
 static double price_of(struct pricing *w, const struct program *p, size_t i) {
@@ -352,7 +364,7 @@ static double price_of(struct pricing *w, const struct program *p, size_t i) {
         add_kind(w, kind.data, seconds, usual(p, i));
         add_kind(w, "", seconds, usual(p, i));
     }
-    if (!is && w->rated && !kind.failed) seconds = rated(w, kind.data, usual(p, i));
+    if (!is && w->rated && !kind.failed) seconds = rated(w->kinds, kind.data, usual(p, i));
     text_free(&kind);
     return seconds;
 }

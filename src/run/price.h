@@ -35,6 +35,10 @@ struct price_kinds {
  * operators take that are known, of this run and of those that were priced before. */
 tri_status price_run(const tri_run *run, const struct prices *p, struct price_kinds *kinds,
                      struct run_price *out);
+/* Seconds of an operator, and of a move between members of a replica in so many rounds, by the
+ * rates of what is known. */
+double price_rated(const struct price_kinds *k, const char *op, double flops, double bytes);
+double price_rated_move(const struct price_kinds *k, int rounds, double bytes);
 /* The name of something else that is kept with the prices, of this network, whatever its batch and
  * lanes; null: out of memory. */
 const char *price_network(struct arena *a, const tri_run *run, const char *what);

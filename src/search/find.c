@@ -12,6 +12,7 @@
 #include "plan/recompute.h"
 #include "run/evaluate.h"
 #include "run/executor.h"
+#include "search/network.h"
 
 #define SIMPLER 1.02 /* of two plans, the simpler one may take so much longer */
 #define CLOSE 1.15   /* plans that are rated this close to the best are measured */
@@ -39,6 +40,7 @@ static tri_status add(struct find *f, const struct found *p) {
 struct division {
     int mesh, stages;
     const char *strategy, *unset, *pipeline;
+    bool searched;
 };
 
 static bool is_given(const tri_options *o) {
@@ -51,6 +53,7 @@ static tri_status add_division(struct find *f, struct found p, const struct divi
         o->mesh = arena_text(&f->arena, "model=%d", d->mesh);
         o->strategy = d->strategy;
         o->unset = d->unset;
+        p.searched = d->searched;
         p.same_bits = false;
         if (!o->mesh) return base_no_memory("plans");
     }
@@ -78,6 +81,8 @@ static tri_status add_divisions(struct find *f, const struct found *p) {
         for (const struct strategy_ready *r = strategies_ready; r->name && !status; r++)
             status = add_division(f, *p, &(struct division){.mesh = n, .strategy = r->name});
         if (!status) status = add_division(f, *p, &batch);
+        if (!status)
+            status = add_division(f, *p, &(struct division){.mesh = n, .searched = true});
     }
     return status;
 }
@@ -212,13 +217,46 @@ static bool is_cut(const struct find *f, struct found *p) {
     return p->bound * SIMPLER >= best->price.step.seconds;
 }
 
+/* ---- splits that are searched ---- */
+
+static double node_seconds(const void *of, const tri_node *n, double flops, double bytes) {
+    return price_rated(of, n->entry->op->name, flops, bytes);
+}
+
+static double move_seconds(const void *of, int rounds, double bytes) {
+    return price_rated_move(of, rounds, bytes);
+}
+
+/* Fails with TRI_USAGE if it is no plan. */
+static tri_status search_splits(struct find *f, struct found *p) {
+    const struct split_prices prices = {.of = &f->kinds, .node = node_seconds,
+                                        .move = move_seconds, .one_store = true};
+    const tri_run *own = f->own;
+    struct network_splits s;
+    tri_options o = p->t.options;
+    o.batch = p->t.batch;
+    o.lanes = p->lanes;
+    tri_status status = network_search(own->written ? own->written : own->model, &o,
+                                       own->dev->kind->target, p->workers * p->threads, &prices,
+                                       &s);
+    if (!status && !s.splits)
+        status = base_fail(TRI_USAGE, "no split of an operator is cheaper than to compute parts of "
+                           "it as a whole");
+    if (!status && !(p->t.options.strategy = arena_copy(&f->arena, s.lines.data)))
+        status = base_no_memory("plans");
+    network_splits_free(&s);
+    return status;
+}
+
 static tri_status look(struct find *f, size_t i) {
     struct found *p = &f->plan[i];
     if (is_cut(f, p)) {
         p->how = FOUND_CUT;
         return TRI_OK;
     }
-    tri_run *run = trial_plan(f->own, &p->t);
+    const bool split = p->searched && !p->t.options.strategy;
+    tri_status status = split ? search_splits(f, p) : TRI_OK;
+    tri_run *run = status ? NULL : trial_plan(f->own, &p->t);
     if (!run && base_last() == TRI_FAILED) return TRI_FAILED;
     if (!run) {
         p->how = FOUND_REFUSED;
@@ -233,7 +271,7 @@ static tri_status look(struct find *f, size_t i) {
         return add_lighter(f, p);
     }
     p->run = run;
-    tri_status status = price_check(run);
+    status = price_check(run);
     if (!status) status = price(f, p);
     const struct found now = *p; /* the list may move */
     return status ? status : add_fit(f, &now);
@@ -368,13 +406,16 @@ tri_status find_print(struct found *p, struct text *out) {
     return status;
 }
 
+const char *find_way(const struct found *p) {
+    const tri_options *o = &p->t.options;
+    return p->searched ? "searched" : o->strategy ? o->strategy : o->unset ? o->unset : "";
+}
+
 void find_describe(const struct found *p, struct text *out) {
     const tri_options *o = &p->t.options;
     text_add(out, "%lld lane(s), %d worker(s) x %d thread(s)", (long long)p->lanes, p->workers,
              p->threads);
-    if (o->mesh) text_add(out, ", mesh %s", o->mesh);
-    if (o->strategy) text_add(out, " %s", o->strategy);
-    if (o->unset) text_add(out, " --unset %s", o->unset);
+    if (o->mesh) text_add(out, ", mesh %s %s", o->mesh, find_way(p));
     if (o->stages) text_add(out, ", %lld stages", (long long)o->stages);
     if (o->pipeline) text_add(out, " %s", o->pipeline);
     if (o->recompute) text_add(out, ", recompute %s", o->recompute);

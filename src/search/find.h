@@ -34,6 +34,7 @@ struct found {
     enum found_how how;
     bool same_bits; /* as with the options as they are */
     tri_run *run;   /* planned; null if it is none that fits */
+    bool searched;  /* the split of each operator is found, and is the strategy in the options */
     bool tried;     /* its units have been measured; a few may still be unknown */
     size_t bytes;
     int64_t lanes;
@@ -63,6 +64,8 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
 void find_free(struct find *f);
 /* The file that says how it is divided, with the time that is predicted. */
 tri_status find_print(struct found *p, struct text *out);
+/* How a mesh splits operators: "megatron", "batch", "searched"; without a mesh "". */
+const char *find_way(const struct found *p);
 /* "8 lanes, 2 workers x 1 thread, recompute full" */
 void find_describe(const struct found *p, struct text *out);
 /* Fails with what none of them fits: the least that the run needs, and with which plan. */

@@ -45,6 +45,8 @@ static tri_status search(const struct compilation *c, const struct split_prices 
         out->lines = lines;
         out->cost = s.cost;
         out->exact = s.exact;
+        out->splits = false;
+        for (size_t i = 0; i < c->lane[0]->n_nodes; i++) out->splits |= s.value[i] > 0;
         out->variables = s.variables;
     } else {
         text_free(&lines);

@@ -10,7 +10,7 @@
 struct network_splits {
     struct text lines; /* of a file of strategies: "use NODE USE" */
     int64_t cost;      /* picoseconds of a lane */
-    bool exact;
+    bool exact, splits; /* splits: some operator is split */
     int variables;
     int64_t cells, computed;
 };
