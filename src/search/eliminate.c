@@ -49,6 +49,8 @@ struct work {
     struct cost_least *out;
     struct variable *var;
     int64_t *cells; /* by variable: of the table that its elimination would make; GONE: it is */
+    int *least;     /* a tree over the variables: by node from 1 on, that with the fewest cells */
+    int leaves;     /* children of node i are 2i and 2i + 1; the leaves begin at this node */
     struct factor *factor;
     size_t n, capacity;
     struct table *table[BUCKETS];
@@ -125,6 +127,7 @@ static int64_t cell_of(const struct table *t, const int *place, const int *value
 /* Adds a table of the caller's with its variables in ascending order. */
 static void take_table(struct work *w, const struct cost_table *in) {
     int order[SCOPE_MOST], var[SCOPE_MOST], value[SCOPE_MOST] = {0};
+    int64_t stride[SCOPE_MOST];
     struct table *t = get(w, sizeof *t);
     if (w->failed) return;
     *t = (struct table){.n = in->n, .cells = 1};
@@ -139,12 +142,16 @@ static void take_table(struct work *w, const struct cost_table *in) {
         t->cells *= t->size[i];
     }
     t->cost = get(w, (size_t)t->cells * sizeof *t->cost);
-    for (int64_t at = 0; at < t->cells && !w->failed; at++) {
-        int64_t rest = at, from = 0;
-        for (int i = in->n; i-- > 0; rest /= t->size[i])
-            value[order[i]] = (int)(rest % t->size[i]);
-        for (int i = 0; i < in->n; i++) from = from * w->s->values[in->var[i]] + value[i];
+    for (int i = in->n; i-- > 0;)
+        stride[i] = i + 1 < in->n ? stride[i + 1] * w->s->values[in->var[i + 1]] : 1;
+    for (int64_t at = 0, from = 0; at < t->cells && !w->failed; at++) {
         t->cost[at] = in->cost[from] < COST_NEVER ? in->cost[from] : COST_NEVER;
+        for (int i = in->n; i-- > 0;) { /* the next cell, by its values */
+            from += stride[order[i]];
+            if (++value[i] < t->size[i]) break;
+            from -= stride[order[i]] * t->size[i];
+            value[i] = 0;
+        }
     }
     if (!w->failed) add_factor(w, intern(w, t), var);
 }
@@ -171,6 +178,18 @@ static int scope_of(const struct work *w, int v, int *scope) {
     return n;
 }
 
+/* The first if they are equal; below 0: none. */
+static int lesser(const struct work *w, int a, int b) {
+    if (a < 0 || w->cells[a] == GONE) return b;
+    return b < 0 || w->cells[b] == GONE || w->cells[a] <= w->cells[b] ? a : b;
+}
+
+static void set_cells(struct work *w, int v, int64_t cells) {
+    w->cells[v] = cells;
+    for (int i = (w->leaves + v) / 2; i; i /= 2)
+        w->least[i] = lesser(w, w->least[2 * i], w->least[2 * i + 1]);
+}
+
 /* Sets how large the table is that the variable's elimination makes. */
 static void score(struct work *w, int v) {
     struct variable *is = &w->var[v];
@@ -186,7 +205,7 @@ static void score(struct work *w, int v) {
         const int64_t size = w->var[scope[i]].size;
         cells = cells > INT64_MAX / size ? INT64_MAX : cells * size;
     }
-    w->cells[v] = cells;
+    set_cells(w, v, cells);
 }
 
 /* ---- a step ---- */
@@ -294,7 +313,7 @@ static void remove_variable(struct work *w, int v) {
     add_constant(w, d->less);
     w->out->cells += t->cells * is->size;
     for (size_t i = 0; i < is->n; i++) w->factor[is->factor[i]].gone = true;
-    w->cells[v] = GONE;
+    set_cells(w, v, GONE);
     is->choice = t;
     for (int i = 0; i < n; i++)
         if (scope[i] != v) is->scope[rest++] = scope[i];
@@ -307,7 +326,7 @@ static void remove_variable(struct work *w, int v) {
 static void fix_variable(struct work *w, int v) {
     struct variable *is = &w->var[v];
     const size_t n = is->n;
-    w->cells[v] = GONE;
+    set_cells(w, v, GONE);
     is->value = w->s->first ? w->s->first[v] : 0;
     w->out->exact = false;
     for (size_t i = 0; i < n && !w->failed; i++) {
@@ -344,10 +363,8 @@ static void fix_variable(struct work *w, int v) {
 
 /* The variable whose table is smallest; of equal ones the first. -1: none is left. */
 static int next_variable(const struct work *w) {
-    int best = -1;
-    for (int v = 0; v < w->s->n_vars; v++)
-        if (w->cells[v] != GONE && (best < 0 || w->cells[v] < w->cells[best])) best = v;
-    return best;
+    const int v = w->least[1];
+    return v >= 0 && w->cells[v] != GONE ? v : -1;
 }
 
 /* The variable that is in most tables: without it the others' are smaller. */
@@ -386,7 +403,11 @@ tri_status eliminate(const struct cost_sum *s, struct cost_least *out) {
     w.var = calloc(n + 1, sizeof *w.var);
     w.order = calloc(n + 1, sizeof *w.order);
     w.cells = calloc(n + 1, sizeof *w.cells);
-    w.failed = !w.var || !w.order || !w.cells || !out->value;
+    for (w.leaves = 1; w.leaves < s->n_vars || w.leaves < 2;) w.leaves *= 2;
+    w.least = malloc(2 * (size_t)w.leaves * sizeof *w.least);
+    w.failed = !w.var || !w.order || !w.cells || !out->value || !w.least;
+    for (int i = 0; i < 2 * w.leaves && !w.failed; i++)
+        w.least[i] = i >= w.leaves && i - w.leaves < s->n_vars ? i - w.leaves : -1;
     for (size_t v = 0; v < n && !w.failed; v++)
         w.var[v] = (struct variable){.size = s->values[v], .value = -1};
     if (!w.failed) run(&w);
@@ -400,6 +421,7 @@ tri_status eliminate(const struct cost_sum *s, struct cost_least *out) {
     free(w.var);
     free(w.order);
     free(w.cells);
+    free(w.least);
     free(w.factor);
     arena_free(&w.arena);
     if (status) {

@@ -329,7 +329,9 @@ static tri_status solve(struct maker *m, bool apart) {
     const struct cost_sum sum = {.n_vars = (int)m->n_vars, .values = m->values, .table = m->table,
                                  .n_tables = m->n_tables, .most_cells = MOST_CELLS,
                                  .apart = apart};
+    const double begin = base_seconds();
     tri_status status = eliminate(&sum, &least);
+    m->to->seconds = base_seconds() - begin;
     if (status) return status;
     for (size_t i = 0; i < m->g->n_nodes; i++) {
         const int owner = candidates_owner(&m->to->all, m->g->node[i]);

@@ -39,6 +39,7 @@ struct splits {
     bool exact;    /* else some table was too large */
     int variables; /* of which cells are tables; computed: those that are different */
     int64_t cells, computed;
+    double seconds; /* of the elimination */
     struct split_move *move;
     size_t n_moves, capacity;
 };

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "unit/mesh_found.h"
 #include "unit/mesh_train.h"
 
 static int number(const char *name, int otherwise) {
@@ -22,15 +23,14 @@ static void draw(int i, uint8_t *data, size_t size) {
         data[k] = (uint8_t)(256 * random_uniform(random_key(1, 2), (uint64_t)i, k));
 }
 
-static void random_networks(void **state) {
-    (void)state;
+static void run_cases(tri_status (*run)(const uint8_t *, size_t, struct case_result *)) {
     int first = number("FIRST", 0), cases = number("CASES", getenv("SLOW") ? 2000 : 300);
     int split = 0, wrong = 0;
     for (int i = first; i < first + cases; i++) {
         struct case_result r;
         uint8_t data[160];
         draw(i, data, sizeof data);
-        tri_status status = case_run(data, sizeof data, &r);
+        tri_status status = run(data, sizeof data, &r);
         split += r.splits > 0;
         if (status || !case_right(&r)) {
             fprintf(stderr, "case %d, %s, differs by %g (noise %g):\n%s", i,
@@ -43,6 +43,16 @@ static void random_networks(void **state) {
     if (wrong) fail_msg("%d cases of %d", wrong, cases);
     if (cases > 100 && split < cases / 2) fail_msg("only %d cases of %d are split", split, cases);
     if (getenv("SHOW")) fprintf(stderr, "%d of %d cases are split\n", split, cases);
+}
+
+static void random_networks(void **state) {
+    (void)state;
+    run_cases(case_run);
+}
+
+static void random_splits(void **state) {
+    (void)state;
+    run_cases(found_run);
 }
 
 /* Runs of them, divided in several ways. */
@@ -73,6 +83,7 @@ static void random_runs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_networks),
+                                       cmocka_unit_test(random_splits),
                                        cmocka_unit_test(random_runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -372,11 +372,31 @@ static void experts_are_found(void **unused) {
     }
 }
 
+/* GPT-3's lane: layers that are alike cost as much as one. */
+static void layers_are_shared(void **unused) {
+    const struct split_prices p = prices_of(&usual, false, 1e-12);
+    struct net n;
+    struct splits s;
+    (void)unused;
+    if (!open_net(&n, "gpt2-small:layers=96,hidden=12288,heads=96,seq=2048,positions=2048", 1, 8,
+                  NULL, "phases"))
+        fail_msg("%s", tri_message());
+    if (splits_find(n.c.lane[0], &n.c.cut, &n.c.strategies.mesh, &p, false, &s))
+        fail_msg("%s", tri_message());
+    printf("%zu nodes, %d variables, %lld cells, %lld of them computed in %.0f ms\n",
+           n.c.lane[0]->n_nodes, s.variables, (long long)s.cells, (long long)s.computed,
+           1e3 * s.seconds);
+    assert_true(s.exact && s.computed <= 1000000);
+    splits_free(&s);
+    close_net(&n);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_cost_what_was_found),
         cmocka_unit_test(experts_are_found),
         cmocka_unit_test(no_strategy_is_cheaper),
+        cmocka_unit_test(layers_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
