@@ -25,35 +25,67 @@ int candidates_owner(const struct candidates *c, const tri_node *n) {
     return f ? f->id : n->id;
 }
 
-/* The only axis of a layout, in normal form. */
-static struct split settled(const struct candidates *c, const tri_tensor *t, struct split s,
-                            bool need) {
-    struct layout l = {{s}};
-    if (need) layout_settle(&c->mesh, &t->spec.shape, &l);
-    else layout_normal(&c->mesh, &l);
-    return l.axis[0];
+struct layout spread_layout(const struct spread *s) {
+    struct layout l = {0};
+    memcpy(l.axis, s->axis, sizeof s->axis);
+    return l;
 }
 
-static bool same_splits(const struct candidate *a, const struct candidate *b, const tri_node *n) {
+bool spread_equal(const struct spread *a, const struct spread *b) {
+    return split_equal(&a->axis[0], &b->axis[0]) && split_equal(&a->axis[1], &b->axis[1]);
+}
+
+int64_t search_seats(const struct mesh *m, int axis) {
+    return axis < m->n ? m->axis[axis].size : 1;
+}
+
+static const struct candidate *held_of(const struct candidates *c, const tri_node *n) {
+    return c->held ? c->held[n->id] : NULL;
+}
+
+/* In normal form, with the other axis. i: input, or after these output. */
+static struct spread settled(const struct candidates *c, const tri_node *n, int i,
+                             const struct split *split) {
+    const struct candidate *held = held_of(c, n);
+    const bool need = i < n->n_in;
+    const tri_tensor *t = need ? n->in[i] : &n->out[i - n->n_in];
+    struct layout l = {0};
+    struct spread s;
+    l.axis[c->axis] = *split;
+    if (held) l.axis[!c->axis] = held->split[i];
+    if (need) layout_settle(&c->mesh, &t->spec.shape, &l);
+    else layout_normal(&c->mesh, &l);
+    memcpy(s.axis, l.axis, sizeof s.axis);
+    return s;
+}
+
+static bool same_spreads(const struct candidate *a, const struct candidate *b, const tri_node *n) {
     bool same = a->use.kind == b->use.kind;
-    for (int i = 0; i < n->n_in && same; i++) same = split_equal(&a->need[i], &b->need[i]);
-    for (int i = 0; i < n->n_out && same; i++) same = split_equal(&a->has[i], &b->has[i]);
+    for (int i = 0; i < n->n_in && same; i++) same = spread_equal(&a->need[i], &b->need[i]);
+    for (int i = 0; i < n->n_out && same; i++) same = spread_equal(&a->has[i], &b->has[i]);
     return same;
 }
 
+/* is: without need and has. */
 static void add(struct adding *a, struct candidate is) {
     struct candidates *c = a->c;
     const tri_node *n = a->n;
     const int all = c->node[n->id].n;
     if (all == CANDIDATES_MOST) return;
+    is.need = arena_alloc(&c->arena, (size_t)n->n_in * sizeof *is.need + 1);
     is.has = arena_alloc(&c->arena, (size_t)n->n_out * sizeof *is.has + 1);
-    a->failed |= !is.has || !is.need;
+    a->failed |= !is.has || !is.need || !is.split;
     if (a->failed) return;
-    for (int i = 0; i < n->n_out; i++)
-        is.has[i] = settled(c, &n->out[i], use_result(n, &a->f, &is.use, i), false);
-    for (int i = 0; i < n->n_in; i++) is.need[i] = settled(c, n->in[i], is.need[i], true);
+    const struct candidate *held = held_of(c, n);
+    is.whole[c->axis] = is.use.kind == USE_WHOLE;
+    is.whole[!c->axis] = c->mesh.n > 1 && (!held || held->use.kind == USE_WHOLE);
+    for (int i = 0; i < n->n_out; i++) {
+        is.split[n->n_in + i] = use_result(n, &a->f, &is.use, i);
+        is.has[i] = settled(c, n, n->n_in + i, &is.split[n->n_in + i]);
+    }
+    for (int i = 0; i < n->n_in; i++) is.need[i] = settled(c, n, i, &is.split[i]);
     for (int k = 0; k < all; k++)
-        if (same_splits(&is, &c->node[n->id].of[k], n)) return;
+        if (same_spreads(&is, &c->node[n->id].of[k], n)) return;
     c->node[n->id].of[c->node[n->id].n++] = is;
     for (int i = 0; i < n->n_in; i++) a->waits[candidates_owner(c, n->in[i]->node)] = true;
     for (int i = 0; i < n->n_out; i++)
@@ -61,18 +93,42 @@ static void add(struct adding *a, struct candidate is) {
             a->waits[candidates_owner(c, c->g->node[c->reader[r].node])] = true;
 }
 
-static struct split *needs(struct adding *a) { /* all whole */
-    return arena_alloc(&a->c->arena, (size_t)a->n->n_in * sizeof(struct split) + 1);
+static struct split *whole_splits(struct adding *a) {
+    return arena_alloc(&a->c->arena, (size_t)(a->n->n_in + a->n->n_out) * sizeof(struct split));
 }
 
-static void add_factor(struct adding *a, struct use u) {
-    const int64_t seats = a->c->mesh.axis[0].size;
-    if (!use_fits(a->n, &a->f, &u, seats)) return;
-    const int64_t most = (u.extent + seats - 1) / seats;
-    struct candidate is = {.use = u, .need = needs(a), .part = (double)most / (double)u.extent};
-    for (int i = 0; i < a->n->n_in && is.need; i++)
-        is.need[i] = operand_split(&a->f, &a->f.in[i], &a->n->in[i]->spec.shape, &u);
-    if (u.extent % seats == 0) is.use.extent = seats; /* as layout_normal does */
+static double part_of(int64_t extent, int64_t seats) {
+    return (double)((extent + seats - 1) / seats) / (double)extent;
+}
+
+/* Two axes that share a factor must cut it in the same way. Sets the parts of the node's work. */
+static bool fits(const struct adding *a, const struct use *u, struct candidate *is) {
+    const struct candidate *held = held_of(a->c, a->n);
+    const int64_t seats = a->c->mesh.axis[a->c->axis].size;
+    is->own = part_of(u->extent, seats);
+    is->part = is->own * (held ? held->own : 1);
+    if (!held || held->use.kind != USE_FACTOR || held->use.factor != u->factor)
+        return use_fits(a->n, &a->f, u, seats);
+    const int64_t both = seats * a->c->mesh.axis[!a->c->axis].size;
+    is->part = part_of(u->extent, both);
+    return held->use.outer == u->outer && held->use.extent == u->extent &&
+           use_fits(a->n, &a->f, u, both);
+}
+
+/* In as many parts as there are places, if that is the same for the seats. */
+static struct use plain(const struct adding *a, struct use u) {
+    const int64_t each = a->f.extent[u.factor] / u.outer, seats = mesh_seats(&a->c->mesh);
+    if (each % seats == 0 && u.extent % a->c->mesh.axis[a->c->axis].size == 0) u.extent = each;
+    return u;
+}
+
+static void add_factor(struct adding *a, struct use suggested) {
+    const struct use u = plain(a, suggested);
+    struct candidate is = {.use = u};
+    if (!u.extent || !fits(a, &u, &is)) return;
+    is.split = whole_splits(a);
+    for (int i = 0; i < a->n->n_in && is.split; i++)
+        is.split[i] = operand_split(&a->f, &a->f.in[i], &a->n->in[i]->spec.shape, &u);
     add(a, is);
 }
 
@@ -81,7 +137,7 @@ static bool can_be_sums(const struct adding *a, int input) {
     const tri_tensor *t = a->n->in[input];
     const int owner = candidates_owner(a->c, t->node);
     for (int k = 0; k < a->c->node[owner].n; k++) {
-        const struct split *s = &a->c->node[owner].of[k].has[t->index];
+        const struct split *s = &a->c->node[owner].of[k].has[t->index].axis[a->c->axis];
         if (s->kind == PARTIAL && s->partial == TRI_PARTIAL_SUM) return true;
     }
     return false;
@@ -90,15 +146,17 @@ static bool can_be_sums(const struct adding *a, int input) {
 /* input: the only one of partial sums; below 0: all that it reads. */
 static void add_sums(struct adding *a, int input) {
     const tri_node *n = a->n;
-    struct candidate is = {.use.kind = USE_PARTIAL, .need = needs(a), .part = 1};
+    const struct candidate *held = held_of(a->c, n);
+    struct candidate is = {.use.kind = USE_PARTIAL, .own = 1, .part = held ? held->own : 1};
     int partial = 0, reads = 0, at = -1;
-    for (int i = 0; i < n->n_in && is.need; i++) {
+    is.split = whole_splits(a);
+    for (int i = 0; i < n->n_in && is.split; i++) {
         if (!node_reads(n, i)) continue;
         reads++;
         if (input >= 0 && i != input) continue;
         if (!can_be_sums(a, i)) return;
         partial++;
-        is.need[at = i] = (struct split){.kind = PARTIAL, .partial = TRI_PARTIAL_SUM};
+        is.split[at = i] = (struct split){.kind = PARTIAL, .partial = TRI_PARTIAL_SUM};
     }
     if (use_adds_up(n, partial, reads, at)) add(a, is);
 }
@@ -111,7 +169,8 @@ static void add_suggested(struct adding *a) {
         const tri_tensor *t = n->in[i];
         const int owner = candidates_owner(c, t->node);
         for (int k = 0; k < c->node[owner].n && a->has_factors; k++)
-            if (use_of_split(&a->f, &a->f.in[i], &c->node[owner].of[k].has[t->index], &u))
+            if (use_of_split(&a->f, &a->f.in[i], &c->node[owner].of[k].has[t->index].axis[c->axis],
+                             &u))
                 add_factor(a, u);
         if (node_reads(n, i)) add_sums(a, i);
     }
@@ -121,7 +180,7 @@ static void add_suggested(struct adding *a) {
             const struct reader *by = &c->reader[r];
             const int owner = candidates_owner(c, c->g->node[by->node]);
             for (int k = 0; k < c->node[owner].n; k++) {
-                struct split s = c->node[owner].of[k].need[by->input];
+                struct split s = c->node[owner].of[k].need[by->input].axis[c->axis];
                 s = split_plain(&s, &n->out[o].spec.shape);
                 if (use_of_split(&a->f, &a->f.out[o], &s, &u)) add_factor(a, u);
             }
@@ -138,7 +197,9 @@ static tri_status visit(struct candidates *c, const tri_node *n, bool *waits) {
         a.has_factors = true;
     }
     if (!c->node[n->id].n) {
-        add(&a, (struct candidate){.use.kind = USE_WHOLE, .need = needs(&a), .part = 1});
+        const struct candidate *held = held_of(c, n);
+        add(&a, (struct candidate){.use.kind = USE_WHOLE, .split = whole_splits(&a), .own = 1,
+                                   .part = held ? held->own : 1});
         for (int i = 0, all = a.has_factors ? strategy_factors(&a.f, factor) : 0; i < all; i++)
             add_factor(&a, (struct use){USE_FACTOR, factor[i], 1, a.f.extent[factor[i]]});
     }
@@ -169,8 +230,10 @@ static bool find_readers(struct candidates *c) {
     return true;
 }
 
-tri_status candidates_find(const tri_graph *g, const struct mesh *m, struct candidates *out) {
-    *out = (struct candidates){.g = g, .mesh = *m, .forward = forward_nodes(g)};
+tri_status candidates_find(const tri_graph *g, const struct mesh *m, int axis,
+                           const struct candidate *const *held, struct candidates *out) {
+    *out = (struct candidates){.g = g, .mesh = *m, .axis = axis, .held = held,
+                               .forward = forward_nodes(g)};
     bool *waits = malloc(g->n_nodes + 1);
     out->node = calloc(g->n_nodes + 1, sizeof *out->node);
     bool any = true, ok = out->forward && waits && out->node && find_readers(out);

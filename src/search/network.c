@@ -38,6 +38,7 @@ static tri_status search(const struct compilation *c, const struct split_prices 
     if (!status && forms) text_add(&lines, "%s", forms->data);
     if (!status) status = splits_print(&s, &lines);
     const bool better = !status && (!out->lines.data || s.cost < out->cost);
+    if (!status && (!out->lines.data || s.bound < out->bound)) out->bound = s.bound;
     out->cells += s.cells;
     out->computed += s.computed;
     if (better) {
@@ -46,7 +47,9 @@ static tri_status search(const struct compilation *c, const struct split_prices 
         out->cost = s.cost;
         out->exact = s.exact;
         out->splits = false;
-        for (size_t i = 0; i < c->lane[0]->n_nodes; i++) out->splits |= s.value[i] > 0;
+        for (size_t i = 0; i < c->lane[0]->n_nodes; i++)
+            for (int a = 0; a < SEARCH_AXES; a++)
+                out->splits |= s.use[i][a].kind != USE_WHOLE;
         out->variables = s.variables;
     } else {
         text_free(&lines);
@@ -60,8 +63,8 @@ static tri_status compile(const tri_graph *model, const tri_options *o, const ch
     c->options = o;
     c->model = graph_duplicate(model, o->batch);
     tri_status status = c->model ? passes_run(c, last) : base_last();
-    if (!status && (c->strategies.mesh.n != 1 || !c->lane[0]))
-        return base_fail(TRI_USAGE, "splits are searched along one axis of a mesh");
+    if (!status && (c->strategies.mesh.n > SEARCH_AXES || !c->lane[0]))
+        return base_fail(TRI_USAGE, "splits are searched along one axis of a mesh, or two");
     if (!status && c->n_sizes > 1)
         return base_fail(TRI_USAGE, "splits are searched for lanes of one size: --lanes must "
                          "divide the batch");

@@ -9,7 +9,7 @@
 
 struct network_splits {
     struct text lines; /* of a file of strategies: "use NODE USE" */
-    int64_t cost;      /* picoseconds of a lane */
+    int64_t cost, bound; /* picoseconds of a lane: what they cost, and no others cost less */
     bool exact, splits; /* splits: some operator is split */
     int variables;
     int64_t cells, computed;

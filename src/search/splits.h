@@ -1,46 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The cheapest way to split a lane over the only axis of a mesh: a choice for every operator,
- * forward and backward, by exact elimination. Within its space: the candidates of each operator,
- * and for a tensor that several operators need otherwise than it is, one layout that they share. */
+ * The cheapest way to split a lane over a mesh: a choice for every operator, forward and backward,
+ * by elimination. Along one axis it is exact. Two axes are taken by turns, each of them exactly
+ * while the other is held, and a bound says how far from the best the result may be. The space: the
+ * candidates of each operator, and for a tensor that several operators need otherwise than it is,
+ * one layout that they share. */
 #ifndef SEARCH_SPLITS_H
 #define SEARCH_SPLITS_H
 
-#include "plan/lanes.h"
-#include "search/candidates.h"
+#include "search/tables.h"
 
-/* What splits are compared by. */
-struct split_prices {
-    const void *of; /* what the two functions are given */
-    /* Seconds in which a seat makes so many operations of the node, and reads and writes so many
-     * bytes; and those of a move, of which a seat receives so many bytes, one after the other in so
-     * many rounds. */
-    double (*node)(const void *of, const tri_node *n, double flops, double bytes);
-    double (*move)(const void *of, int rounds, double bytes);
-    /* The seats are in one store: they divide what is whole, for which they wait for each other,
-     * read parts of parameters for nothing, and gather gradients. Else each computes what is whole,
-     * and keeps its part of a parameter, of the gradient, and `states` times as much again. */
-    bool one_store;
-    double states;
-    double keep; /* seconds that a byte costs which a seat keeps of what is read again later */
-};
-
-/* A tensor that moves; result: to the store, or to where the parameter is kept. */
+/* A tensor that moves; result: to the store. */
 struct split_move {
     int tensor;
     bool result;
-    struct split to;
+    struct spread to;
     size_t bytes;
 };
 
 struct splits {
-    struct candidates all;
-    int *value;    /* by node: which of its candidates */
+    const tri_graph *g;
+    struct mesh mesh;
+    struct use (*use)[SEARCH_AXES]; /* by node; of copies as of what they repeat */
     int64_t cost;  /* picoseconds of a lane */
+    int64_t bound; /* no assignment costs less; of one axis: the cost, if it is exact */
     bool exact;    /* else some table was too large */
-    int variables; /* of which cells are tables; computed: those that are different */
+    int variables; /* of the largest of all eliminations, of which cells are tables; computed: those
+                    * that are different */
     int64_t cells, computed;
-    double seconds; /* of the elimination */
-    struct split_move *move;
+    double seconds; /* of that elimination */
+    struct split_move *move; /* without a store: what moves between operators alone */
     size_t n_moves, capacity;
 };
 

@@ -28,7 +28,8 @@ static inline bool found_same_moves(const struct splits *s, const struct dist *d
         while (k < s->n_moves && (s->move[k].tensor != d->move[i].tensor ||
                                   s->move[k].result != (d->move[i].node < 0) ||
                                   s->move[k].bytes != d->move[i].bytes ||
-                                  !split_equal(&s->move[k].to, &d->move[i].to.axis[0])))
+                                  !split_equal(&s->move[k].to.axis[0], &d->move[i].to.axis[0]) ||
+                                  !split_equal(&s->move[k].to.axis[1], &d->move[i].to.axis[1])))
             k++;
         same = k < s->n_moves;
     }
@@ -50,7 +51,12 @@ static inline tri_graph *found_expand(tri_graph *g, struct case_result *r, tri_s
     p.of = &seed;
     *status = splits_find(g, NULL, &g->mesh, &p, false, &found);
     if (!*status) *status = splits_print(&found, &lines);
-    r->splits = !*status && strchr(lines.data, '=');
+    r->splits = !*status;
+    for (int a = 0; a < g->mesh.n && r->splits; a++) { /* a mesh has no axis that nothing uses */
+        char axis[32];
+        snprintf(axis, sizeof axis, "=%s", g->mesh.axis[a].name);
+        r->splits = strstr(lines.data, axis) != NULL;
+    }
     if (r->splits) {
         o.strategy = lines.data;
         *status = strategies_make(g, &o, &s);
@@ -73,7 +79,7 @@ static inline tri_graph *found_expand(tri_graph *g, struct case_result *r, tri_s
 }
 
 static inline tri_status found_run(const uint8_t *data, size_t size, struct case_result *r) {
-    static const char *const mesh[] = {"a=2", "a=3", "a=4"};
+    static const char *const mesh[] = {"a=2", "a=3", "a=4", "a=2,b=2", "a=2,b=3", "a=3,b=2"};
     struct values in = {0}, near = {0}, plain = {0}, moved = {0}, split = {0};
     struct bytes b = {data, data + size}, from = b;
     tri_graph *g = case_network(&b), *again = case_network(&from), *expanded = NULL;
