@@ -133,7 +133,7 @@ static void verdict(const struct find *f, struct text *t) {
     if (cut) text_add(t, ", %zu could not be better", cut);
     if (refused) text_add(t, "; %zu the network does not allow", refused);
     text_add(t, "\n");
-    if (rated) text_add(t, "~: %zu plan(s) have units that were not measured, but priced by their "
+    if (rated) text_add(t, "~: units of %zu plan(s) were not measured, but priced by their "
                         "operations and bytes\n", rated);
 }
 
@@ -183,6 +183,7 @@ static void json_plan(const struct found *p, struct text *t) {
     text_add(t, ",\"zero\":");
     log_quote(t, o->zero ? o->zero : "");
     text_add(t, ",\"same_bits\":%s,\"bytes\":%zu", p->same_bits ? "true" : "false", p->bytes);
+    if (p->searched) text_add(t, ",\"gap\":%.6g", p->gap);
     if (p->how == FOUND_CUT) text_add(t, ",\"bound\":%.9g", p->bound);
     if (p->how == FOUND_FITS)
         text_add(t, ",\"seconds\":%.9g,\"units\":%.9g,\"moves\":%.6g,\"measured\":%d,\"of\":%d",

@@ -38,7 +38,7 @@ static tri_status add(struct find *f, const struct found *p) {
 
 /* A way to divide a lane over the workers; the first is none. mesh: seats. */
 struct division {
-    int mesh, stages;
+    int mesh, data, stages; /* data: seats of a second axis; 0: there is none */
     const char *strategy, *unset, *pipeline;
     bool searched;
 };
@@ -50,7 +50,8 @@ static bool is_given(const tri_options *o) {
 static tri_status add_division(struct find *f, struct found p, const struct division *d) {
     tri_options *o = &p.t.options;
     if (d->mesh) {
-        o->mesh = arena_text(&f->arena, "model=%d", d->mesh);
+        o->mesh = d->data ? arena_text(&f->arena, "data=%d,model=%d", d->data, d->mesh)
+                          : arena_text(&f->arena, "model=%d", d->mesh);
         o->strategy = d->strategy;
         o->unset = d->unset;
         p.searched = d->searched;
@@ -83,6 +84,9 @@ static tri_status add_divisions(struct find *f, const struct found *p) {
         if (!status) status = add_division(f, *p, &batch);
         if (!status)
             status = add_division(f, *p, &(struct division){.mesh = n, .searched = true});
+        if (!status && n > 2)
+            status = add_division(f, *p, &(struct division){.mesh = n / 2, .data = 2,
+                                                            .searched = true});
     }
     return status;
 }
@@ -244,6 +248,7 @@ static tri_status search_splits(struct find *f, struct found *p) {
                            "it as a whole");
     if (!status && !(p->t.options.strategy = arena_copy(&f->arena, s.lines.data)))
         status = base_no_memory("plans");
+    if (!status && s.bound > 0) p->gap = (double)s.cost / (double)s.bound - 1;
     network_splits_free(&s);
     return status;
 }

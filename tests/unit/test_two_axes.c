@@ -109,7 +109,8 @@ static int64_t brute(const tri_graph *g, const struct mesh *m, const struct spli
         const int64_t cost = adds_up(&c, held) ? least_of(g, m, p, held) : INT64_MAX;
         if (cost < least) least = cost;
         ++*tried;
-        for (i = 0; i < g->n_nodes && (!c.node[i].n || ++value[i] == c.node[i].n); i++) value[i] = 0;
+        for (i = 0; i < g->n_nodes && (!c.node[i].n || ++value[i] == c.node[i].n); i++)
+            value[i] = 0;
     }
     candidates_free(&c);
     return least;
