@@ -105,10 +105,9 @@ static tri_status file_line(struct strategy_lines *all, const char *place, char 
     if (n == 2 && !strcmp(word[0], "mesh")) return file_mesh(all, place, word[1]);
     bool maybe = !strcmp(word[0], "maybe");
     char **w = word + maybe;
-    const enum setting_kind kind = n < 3                           ? SETTING_STRATEGY
-                                   : !strcmp(w[0], "layout")       ? SETTING_LAYOUT
-                                   : !maybe && !strcmp(w[0], "use") ? SETTING_USE
-                                                                   : SETTING_STRATEGY;
+    const enum setting_kind kind = n > maybe && !strcmp(w[0], "layout") ? SETTING_LAYOUT
+                                   : n == 3 && !strcmp(word[0], "use")  ? SETTING_USE
+                                                                        : SETTING_STRATEGY;
     const bool named = kind != SETTING_STRATEGY;
     if (n - maybe - named != 2)
         return base_fail(TRI_USAGE, "%sa line must be PATTERN FACTORS, layout NAME LAYOUT, maybe "
