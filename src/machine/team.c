@@ -10,7 +10,7 @@
 #include "crew/spend.h"
 
 struct team {
-    int threads;
+    int threads, started;
     atomic_bool crowded;     /* more threads than cores: waiting threads do not spin */
     wait_queue event;        /* for changes of the words below, and for team_wait */
     atomic_uint work_number; /* counts calls of team_run */
@@ -69,6 +69,7 @@ static bool all_done(void *arg) {
 
 void team_run(struct team *t, void (*work)(void *arg, int thread), void *arg) {
     if (t) {
+        CHECK(team_works(t));
         t->work = work;
         t->arg = arg;
         atomic_store(&t->busy, t->threads - 1);
@@ -78,32 +79,47 @@ void team_run(struct team *t, void (*work)(void *arg, int thread), void *arg) {
     if (t) team_wait(t, all_done, t);
 }
 
-tri_status team_make(int threads, struct team **out) {
+tri_status team_plan(int threads, struct team **out) {
     *out = NULL;
     if (threads <= 1) return TRI_OK;
     struct team *t = calloc(1, sizeof *t + (size_t)threads * sizeof t->member[0]);
     if (!t) return base_no_memory("threads");
     team_crowd(t, threads > host_cores());
-    t->threads = 1;
-    for (int i = 1; i < threads; i++) {
-        t->member[i] = (struct member){.team = t, .index = i};
-        int failed = pthread_create(&t->member[i].thread, NULL, member_main, &t->member[i]);
-        if (failed) {
-            team_free(t);
-            return base_fail(TRI_FAILED, "cannot start thread %d of %d (error %d); use fewer "
-                             "--threads", i + 1, threads, failed);
-        }
-        t->threads++;
-    }
+    t->threads = threads;
+    t->started = 1;
     *out = t;
     return TRI_OK;
+}
+
+tri_status team_start(struct team *t) {
+    while (t && t->started < t->threads) {
+        const int i = t->started;
+        t->member[i] = (struct member){.team = t, .index = i};
+        int failed = pthread_create(&t->member[i].thread, NULL, member_main, &t->member[i]);
+        if (failed)
+            return base_fail(TRI_FAILED, "cannot start thread %d of %d (error %d); use fewer "
+                             "--threads", i + 1, t->threads, failed);
+        t->started++;
+    }
+    return TRI_OK;
+}
+
+bool team_works(const struct team *t) { return !t || t->started == t->threads; }
+
+tri_status team_make(int threads, struct team **out) {
+    tri_status status = team_plan(threads, out);
+    if (!status) status = team_start(*out);
+    if (!status) return TRI_OK;
+    team_free(*out);
+    *out = NULL;
+    return status;
 }
 
 void team_free(struct team *t) {
     if (!t) return;
     atomic_store(&t->leave, true);
     start_work(t);
-    for (int i = 1; i < t->threads; i++) pthread_join(t->member[i].thread, NULL);
+    for (int i = 1; i < t->started; i++) pthread_join(t->member[i].thread, NULL);
     free(t);
 }
 

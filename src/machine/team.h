@@ -12,6 +12,11 @@ struct team;
 /* With threads = 1 the team is null; all functions here take null for a team of the caller
  * alone. */
 tri_status team_make(int threads, struct team **out);
+/* One whose threads only count: a run that is planned, but not opened, has no use for them. They
+ * work from team_start on. */
+tri_status team_plan(int threads, struct team **out);
+tri_status team_start(struct team *t);
+bool team_works(const struct team *t);
 void team_free(struct team *t);
 int team_threads(const struct team *t);
 

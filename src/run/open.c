@@ -241,7 +241,7 @@ static tri_status plan_run(tri_run *run) {
     if (!status && !run->dev) run->dev = dev_find(o->device);
     if (!status) status = run->dev ? dev_open(run->dev) : base_last();
     if (!status) status = schedule_parse(o->optimizer.schedule, &run->schedule);
-    if (!status) status = team_make(run->executor->threads(run), &run->team);
+    if (!status) status = team_plan(run->executor->threads(run), &run->team);
     place.dev = run->dev;
     place.team = run->team;
     run->executor->place(run, &place);
@@ -304,6 +304,7 @@ static tri_status open_run(tri_run *run) {
     if (!status) status = search_settles(run);
     if (!status) status = plan_run(run);
     if (!status && o->ckpt) status = checkpoint_prepare(o->ckpt);
+    if (!status) status = team_start(run->team);
     if (!status) crash_add_team(run);
     if (!status && run->machine->compilation.note && !has_told(run))
         fprintf(stderr, "trireme: %s\n", run->machine->compilation.note);

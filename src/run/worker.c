@@ -103,7 +103,9 @@ static void detach_thread(void *arg, int thread) {
 }
 
 void worker_attach(struct worker *c, struct team *team) { team_run(team, attach_other, c); }
-void worker_release(struct worker *c, struct team *team) { team_run(team, detach_thread, c); }
+void worker_release(struct worker *c, struct team *team) {
+    team_run(team_works(team) ? team : NULL, detach_thread, c);
+}
 
 #ifdef TRIREME_POINTS
 /* TRIREME_POINT="K:N": the first worker in place K is killed after its Nth write. TRIREME_LOSE: its
