@@ -14,6 +14,7 @@
 #include "cli/visit.h"
 #include "loop/train_loop.h"
 #include "machine/budget.h"
+#include "plan/plan_file.h"
 #include "run/evaluate.h"
 #include "run/open.h"
 #include "run/profile.h"
@@ -242,10 +243,21 @@ static void add_remarks(struct text *t, const struct row *r) {
     text_add(t, "\n");
 }
 
+/* Samples per second that the row's plan has been predicted to make; 0: it does not say. */
+static double predicted(const struct row *r) {
+    const char *path = r->a.options.plan;
+    const struct plan_file *plan = path && r->batch ? plan_read(path, false) : NULL;
+    const int64_t ns = plan ? plan_number(plan, PLAN_PREDICTED) : 0;
+    return ns ? 1e9 * (double)r->batch / (double)ns : 0;
+}
+
 static tri_status print(struct row *row, int n) {
     struct text t = {0}, cells = {0};
+    bool any = false;
+    for (int i = 0; i < n; i++) any |= predicted(&row[i]) > 0;
     text_add(&t, "medians of %d turns; speed is over the first row with as many cores\n", TURNS);
-    text_add(&cells, "workers\tthreads\tlanes\tMiB\tfits\tsamples/s\tlowest\thighest\tspeed\t\n");
+    text_add(&cells, "workers\tthreads\tlanes\tMiB\tfits\tsamples/s\tlowest\thighest\tspeed\t"
+             "%s\n", any ? "predicted\t" : "");
     for (struct row *r = row; r < row + n; r++) {
         if (!r->batch) text_add(&cells, "\t\t\t");
         else text_add(&cells, "%lld\t%lld\t%lld\t", r->workers, r->threads, r->lanes);
@@ -253,9 +265,11 @@ static tri_status print(struct row *row, int n) {
         text_add(&cells, "\t%s\t", !r->batch ? "" : r->verdict.fits ? "yes" : "no");
         if (r->status) text_add(&cells, "\t\t\t\t");
         else add_rates(&cells, row, r);
+        if (predicted(r) > 0) text_add(&cells, "%.1f\t", predicted(r));
+        else if (any) text_add(&cells, "-\t");
         add_remarks(&cells, r);
     }
-    columns_add(&t, "rrrrlrrrrl", &cells);
+    columns_add(&t, any ? "rrrrlrrrrrl" : "rrrrlrrrrl", &cells);
     return cli_print(&t);
 }
 

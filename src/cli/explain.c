@@ -9,6 +9,7 @@
 #include "base/host.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/price.h"
 #include "cli/visit.h"
 #include "dev/dev.h"
 #include "machine/budget.h"
@@ -155,8 +156,6 @@ static tri_run *open_run(struct cli_arguments *a, bool runs) {
 /* Runs threads that compute legs side by side, as workers would, since legs that do take longer. */
 static tri_status measure_legs(struct cli_arguments *a, int tracks, double *cost) {
     int cores = host_cores();
-    if (!tracks)
-        return base_fail(TRI_USAGE, "--measure times the legs of a pipeline: add --stages");
     a->options.threads = tracks < cores ? tracks : cores;
     tri_run *run = open_run(a, true);
     tri_status status = run ? measure(run, cost) : base_last();
@@ -180,6 +179,14 @@ static tri_status plan_unsplit(const tri_run *split, size_t *bytes) {
     return *bytes == SIZE_MAX ? base_no_memory("the memory of a seat") : TRI_OK;
 }
 
+/* What a step takes, and its threads wait. */
+static tri_status explain_price(const char *model, const tri_run *run) {
+    struct text t = {0};
+    tri_status status = cli_price(model, run, FIND_ALWAYS, false, &t);
+    if (status) text_free(&t);
+    return status ? status : cli_print(&t);
+}
+
 static tri_status explain_model(struct cli_arguments *a, const struct own *own) {
     bool expands = false;
     tri_graph *g = cli_graph(a);
@@ -194,11 +201,16 @@ static tri_status explain_model(struct cli_arguments *a, const struct own *own) 
     double cost[LEGS_MOST] = {0};
     size_t unsplit = 0;
     if (!run) return base_last();
-    if (own->measure) status = measure_legs(a, run->machine->pipeline.tracks, cost);
+    const int tracks = run->machine->pipeline.tracks;
+    if (own->measure && tracks) status = measure_legs(a, tracks, cost);
+    else if (own->measure && own->json)
+        status = base_fail(TRI_USAGE, "--measure --json is for a pipeline: `trireme plan price "
+                           "MODEL --json` has the time of other steps");
     if (!status && !own->match && !own->json) status = plan_unsplit(run, &unsplit);
     if (!status)
         status = explain(a->model, &run->machine->compilation, run->machine, own, unsplit,
-                         own->measure ? cost : NULL);
+                         own->measure && tracks ? cost : NULL);
+    if (!status && own->measure && !tracks) status = explain_price(a->model, run);
     run_free(run);
     return status;
 }
@@ -235,8 +247,9 @@ static const struct option_row rows[] = {
      OWN(option_count, devices)},
     {"--bucket", "SIZE", "as for training: buckets of at least this size",
      OWN(option_size, bucket)},
-    {"--measure", NULL, "of a pipeline: run some steps on random samples, a thread per track, and "
-     "say how long tracks wait with the times that legs and their sums of gradients take here",
+    {"--measure", NULL, "run some steps on random samples, and say what a step takes here and how "
+     "long threads wait; of a pipeline how long tracks wait, a thread per track, with the times of "
+     "legs and their sums of gradients",
      OWN(option_given, measure)},
     {"--full", NULL, "list all operators, moves, seats and buckets", OWN(option_given, full)},
     {"--match", "PATTERN", "list the operators and moves of scopes or operators that match, as in "

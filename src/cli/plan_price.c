@@ -5,8 +5,8 @@
 
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/price.h"
 #include "run/executor.h"
-#include "search/find.h"
 #include "run/open.h"
 
 #define MEASURE_SECONDS 1.0
@@ -77,26 +77,36 @@ static void describe_json(const struct run_price *p, double measured, struct tex
     text_add(t, "}\n");
 }
 
-static tri_status price(const struct own *own, struct cli_arguments *a, struct prices *p,
-                        const struct text *path, struct text *out) {
+tri_status cli_price(const char *model, const tri_run *run, enum find_measure when, bool json,
+                     struct text *out) {
     struct run_price is_priced;
     struct price_kinds kinds = {{0}};
+    struct prices p = {0};
+    struct text path = {0};
     double measured = 0;
+    tri_status status = prices_open(&p, &path);
+    if (!status) status = price_check(run);
+    if (!status) status = price_run(run, &p, &kinds, &is_priced);
+    if (!status && when != FIND_NEVER &&
+        (is_priced.known < is_priced.units || when == FIND_ALWAYS)) {
+        status = price_learn(run, MEASURE_SECONDS, &p, &measured);
+        if (!status) prices_keep(&p, &path);
+        if (!status) status = price_run(run, &p, &kinds, &is_priced);
+    }
+    if (!status && json) describe_json(&is_priced, measured, out);
+    else if (!status) describe(model, run, &is_priced, measured, out);
+    price_kinds_free(&kinds);
+    prices_free(&p);
+    text_free(&path);
+    return status;
+}
+
+static tri_status price(const struct own *own, struct cli_arguments *a, struct text *out) {
     tri_graph *g = cli_graph(a);
     const struct crew_size size = launch_size(&own->launch);
     tri_run *run = g ? run_plan(g, &a->options, own->launch.workers ? &size : NULL) : NULL;
     if (!run) return base_last();
-    tri_status status = price_check(run);
-    if (!status) status = price_run(run, p, &kinds, &is_priced);
-    if (!status && own->measure != FIND_NEVER &&
-        (is_priced.known < is_priced.units || own->measure == FIND_ALWAYS)) {
-        status = price_learn(run, MEASURE_SECONDS, p, &measured);
-        if (!status) prices_keep(p, path);
-        if (!status) status = price_run(run, p, &kinds, &is_priced);
-    }
-    if (!status && own->json) describe_json(&is_priced, measured, out);
-    else if (!status) describe(a->model, run, &is_priced, measured, out);
-    price_kinds_free(&kinds);
+    tri_status status = cli_price(a->model, run, own->measure, own->json, out);
     run_free(run);
     return status;
 }
@@ -104,8 +114,7 @@ static tri_status price(const struct own *own, struct cli_arguments *a, struct p
 static int run(const struct command *c, int argc, char **argv) {
     struct own own = {.measure = FIND_UNKNOWN};
     struct cli_arguments a;
-    struct prices p = {0};
-    struct text path = {0}, out = {0};
+    struct text out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = cli_check_launch(&own.launch, &a.options);
     if (!status) status = check(&own.launch, &a.options);
@@ -114,10 +123,7 @@ static int run(const struct command *c, int argc, char **argv) {
     a.options.data = "synthetic";
     a.options.quiet = true;
     a.options.steps = INT64_MAX / 2;
-    if (!status) status = prices_open(&p, &path);
-    if (!status) status = price(&own, &a, &p, &path, &out);
-    prices_free(&p);
-    text_free(&path);
+    if (!status) status = price(&own, &a, &out);
     if (status) text_free(&out);
     return status || cli_print(&out) ? cli_fail() : 0;
 }

@@ -181,7 +181,10 @@ EOF
 check 'as JSON' pipeline_as_json
 check 'too few lanes' refuses 'at least 3 lanes, not 2; --lanes 3 works' "$trireme" explain \
     mlp --batch 64 --lanes 2 --stages 3 --pipeline zero-bubble
-check 'times without stages' refuses 'add --stages' "$trireme" explain mlp --lanes 2 --measure
+"$trireme" explain mlp --batch 8 --lanes 2 --measure >out
+check 'times without stages' grep -q 'a step: [0-9.]* ms, by the prices of its [0-9]* units' out
+check 'times without stages as JSON' refuses 'trireme plan price' \
+    "$trireme" explain mlp --lanes 2 --measure --json
 check 'no model' refuses 'lacks its MODEL' "$trireme" explain
 check 'devices that do not divide' refuses '2 is the nearest' \
     "$trireme" explain $model $mesh --devices 3
