@@ -148,6 +148,14 @@ static tri_status price(struct find *f, struct found *p) {
     return price_run(p->run, f->prices, &f->kinds, &p->price);
 }
 
+/* Again, as the rates of units without a price have become known from other plans. */
+static tri_status price_all(struct find *f) {
+    tri_status status = TRI_OK;
+    for (size_t i = 0; i < f->n && !status; i++)
+        if (f->plan[i].run) status = price(f, &f->plan[i]);
+    return status;
+}
+
 /* What would make a plan fit, in the order in which it is tried; each beside those before. */
 static tri_status add_lighter(struct find *f, const struct found *p) {
     const tri_options *own = &f->own->options;
@@ -325,9 +333,7 @@ static tri_status measure_plan(struct find *f, struct found *p) {
         fprintf(stderr, "trireme: they could not be measured: %s\n", tri_message());
     f->measured += base_seconds() - began;
     f->others += host_others("", &cores) - others;
-    for (size_t i = 0; i < f->n && !status; i++)
-        if (f->plan[i].run) status = price(f, &f->plan[i]);
-    return status;
+    return status ? status : price_all(f);
 }
 
 static tri_status measure(struct find *f) {
@@ -388,6 +394,7 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
     for (size_t i = 0; i < out->n && !status; i++) status = look(out, i); /* n grows */
     /* Prices that were measured may show that some were cut too early. */
     do {
+        if (!status) status = price_all(out);
         if (!status) status = measure(out);
     } while (!status && look_again(out, &status));
     sort(out);

@@ -90,6 +90,37 @@ check 'a saved plan says what was predicted' says '^predicted-ns [0-9]' row
 run plan show row
 check 'and is shown' test $code -eq 0
 
+# ---- a split that is searched ----
+
+split="mlp --batch 64 --lanes 1 -n 2 --measure never --top all"
+run plan find $split --json
+row=$(python3 -c '
+import json
+plans = [p for p in json.load(open("out"))["plans"] if p["is"] == "fits"]
+row = [i for i, p in enumerate(plans) if p["strategy"] == "searched" and not p["gap"]]
+print(row[0] + 1)')
+run plan find $split --row "$row" --save split
+check 'a searched split is saved' sh -c "
+    grep -q '^use .*=model' split && grep -q '^use grad.fc2.matmul.matmul ' split"
+for n in 1 2 4; do
+    run train mlp --plan split -n $n --steps 3 --data synthetic --quiet
+    hash_of out >split.$n
+done
+check 'it has one hash' sh -c 'test -s split.1 && cmp split.1 split.2 && cmp split.1 split.4'
+run plan show split
+check 'its lines are shown' says '^use fc1.matmul ' out
+run plan find mlp --batch 64 --lanes 1 --grain keep --measure never --save whole
+run plan diff split whole
+check 'lines are compared' sh -c 'grep -q "^- use fc1.add" out && grep -q "bits differ" out'
+sed 's/^use fc1.matmul .*/use fc1.matmull out=model/; /^hash/d' split >wrong
+run train mlp --plan wrong --steps 3 --data synthetic
+check 'a node that is not there' says 'a lane has no operator "fc1.matmull"; do you mean' err
+sed 's/^use fc1.matmul .*/use fc1.matmul partial=model/; /^hash/d' split >wrong
+run train mlp --plan wrong --steps 3 --data synthetic
+check 'sums that are none' says 'it has no partial sums along the axis model' err
+run train lenet5 --plan split --steps 3 --data synthetic
+check 'a plan of another network' says 'a plan decides the bits of a run' err
+
 # ---- limits ----
 
 find --memory-limit 1M --measure never
