@@ -375,6 +375,46 @@ static void experts_are_found(void **unused) {
     }
 }
 
+static tri_tensor *dense(tri_tensor *x, const char *name, int64_t in, int64_t out) {
+    return tri_matmul(x, tri_param(x->node->graph, name, TRI_SHAPE(in, out),
+                                   (tri_init){.kind = TRI_HE_NORMAL}));
+}
+
+/* [n, s, h d] as [n, h, s, d]. */
+static tri_tensor *by_heads(tri_tensor *x, int64_t heads) {
+    const tri_shape *s = &x->spec.shape;
+    tri_tensor *y = tri_reshape(x, TRI_SHAPE(s->dim[0], s->dim[1], heads, s->dim[2] / heads));
+    return tri_transpose(y, TRI_SHAPE(0, 2, 1, 3));
+}
+
+/* Attention of products and softmax: the parts of heads go through reshapes and transposes. */
+static void heads_are_carried(void **unused) {
+    enum { SEQ = 64, HEADS = 6, FEATURES = 384 };
+    static const char *const wanted[] = {
+        "use matmul out/1:6=model\n", "use matmul_1 out/1:6=model\n", "use matmul_3 heads=model\n",
+        "use softmax features=model\n", /* its second dimension, the heads */
+        "use matmul_4 heads=model\n"};
+    const struct split_prices p = prices_of(&usual, false, 1e-12);
+    struct net n = {.g = tri_graph_new(LANES), .mesh = "model=4"};
+    struct network_splits s;
+    (void)unused;
+    tri_tensor *x = tri_input(n.g, "x", TRI_F32, TRI_SHAPE(LANES, SEQ, FEATURES));
+    tri_tensor *q = by_heads(dense(x, "q", FEATURES, FEATURES), HEADS);
+    tri_tensor *k = by_heads(dense(x, "k", FEATURES, FEATURES), HEADS);
+    tri_tensor *v = by_heads(dense(x, "v", FEATURES, FEATURES), HEADS);
+    tri_tensor *scores = tri_softmax(tri_matmul(q, tri_transpose(k, TRI_SHAPE(0, 1, 3, 2))), 3);
+    tri_tensor *y = tri_transpose(tri_matmul(scores, v), TRI_SHAPE(0, 2, 1, 3));
+    y = dense(tri_reshape(y, TRI_SHAPE(LANES, SEQ, FEATURES)), "o", FEATURES, FEATURES);
+    tri_loss(tri_mean(tri_mul(y, y), TRI_ALL));
+    n.o = tri_options_default();
+    n.o.batch = n.o.lanes = LANES;
+    n.o.mesh = n.mesh;
+    if (network_search(n.g, &n.o, NULL, 1, &p, &s)) fail_msg("%s", tri_message());
+    for (size_t i = 0; i < COUNT(wanted); i++) has_line(&s, wanted[i]);
+    network_splits_free(&s);
+    tri_graph_free(n.g);
+}
+
 /* GPT-3's lane: layers that are alike cost as much as one. */
 static void layers_are_shared(void **unused) {
     const struct split_prices p = prices_of(&usual, false, 1e-12);
@@ -399,6 +439,7 @@ int main(void) {
         cmocka_unit_test(plans_cost_what_was_found),
         cmocka_unit_test(experts_are_found),
         cmocka_unit_test(no_strategy_is_cheaper),
+        cmocka_unit_test(heads_are_carried),
         cmocka_unit_test(layers_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
