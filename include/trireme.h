@@ -815,8 +815,12 @@ typedef struct tri_options {
      *     layout NAME LAYOUT    as for tri_layout; NAME is a parameter's name, or a pattern
      *     maybe LINE            such a line, but it need not match anything, and leaves out
      *                           operators and tensors that cannot be split so
+     *     use NODE USE          what one operator of a lane does, forward or backward: "out=model",
+     *                           "partial=model", "-" (whole), "form" (it is rebuilt); nothing else
+     *                           overrides it
      *     mesh AXES             as for tri_mesh; all meshes that are given must agree
-     * and # begins a comment. share/trireme/strategies has the ready ones, to read and copy. */
+     * and # begins a comment. A name that has a newline is such a file's text itself.
+     * share/trireme/strategies has the ready ones, to read and copy. */
     const char *strategy;
     /* Operators without a strategy: "follow" (the default) their inputs; "batch": split by samples,
      * over as many seats as divide them; "whole". */

@@ -243,11 +243,14 @@ static void add_remarks(struct text *t, const struct row *r) {
     text_add(t, "\n");
 }
 
-/* Samples per second that the row's plan has been predicted to make; 0: it does not say. */
+/* Samples per second that the row's plan has been predicted to make; 0: it does not say, or the row
+ * has other workers. */
 static double predicted(const struct row *r) {
     const char *path = r->a.options.plan;
     const struct plan_file *plan = path && r->batch ? plan_read(path, false) : NULL;
-    const int64_t ns = plan ? plan_number(plan, PLAN_PREDICTED) : 0;
+    const bool same = plan && r->workers == plan_number(plan, PLAN_WORKERS) &&
+                      r->threads == plan_number(plan, PLAN_THREADS);
+    const int64_t ns = same ? plan_number(plan, PLAN_PREDICTED) : 0;
     return ns ? 1e9 * (double)r->batch / (double)ns : 0;
 }
 
@@ -265,7 +268,8 @@ static tri_status print(struct row *row, int n) {
         text_add(&cells, "\t%s\t", !r->batch ? "" : r->verdict.fits ? "yes" : "no");
         if (r->status) text_add(&cells, "\t\t\t\t");
         else add_rates(&cells, row, r);
-        if (predicted(r) > 0) text_add(&cells, "%.1f\t", predicted(r));
+        const double is = predicted(r);
+        if (is > 0) text_add(&cells, "%.1f\t", is);
         else if (any) text_add(&cells, "-\t");
         add_remarks(&cells, r);
     }

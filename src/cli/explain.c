@@ -40,7 +40,10 @@ static tri_status check_own(const struct own *own, const struct compilation *c, 
     if (own->bucket && seats > EXPLAIN_MOST_SEATS)
         return base_fail(TRI_USAGE, "--bucket: buckets are known for meshes of up to %d seats",
                          EXPLAIN_MOST_SEATS);
-    if ((c->stages || own->measure) && seats > EXPLAIN_MOST_SEATS)
+    if (own->measure && !c->stages && seats > EXPLAIN_MOST_SEATS)
+        return base_fail(TRI_USAGE, "--measure: steps are measured for meshes of up to %d seats",
+                         EXPLAIN_MOST_SEATS);
+    if (c->stages && seats > EXPLAIN_MOST_SEATS)
         return base_fail(TRI_USAGE, "stages and legs are explained for meshes of up to %d seats; "
                          "--stages 1 leaves stages out", EXPLAIN_MOST_SEATS);
     if ((own->json + own->full + (own->match != NULL)) > 1)
@@ -179,7 +182,7 @@ static tri_status plan_unsplit(const tri_run *split, size_t *bytes) {
     return *bytes == SIZE_MAX ? base_no_memory("the memory of a seat") : TRI_OK;
 }
 
-/* What a step takes, and its threads wait. */
+/* What a step takes, and how long its threads wait. */
 static tri_status explain_price(const char *model, const tri_run *run) {
     struct text t = {0};
     tri_status status = cli_price(model, run, FIND_ALWAYS, false, &t);

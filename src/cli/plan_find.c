@@ -183,7 +183,8 @@ static void json_plan(const struct found *p, struct text *t) {
     text_add(t, ",\"zero\":");
     log_quote(t, o->zero ? o->zero : "");
     text_add(t, ",\"same_bits\":%s,\"bytes\":%zu", p->same_bits ? "true" : "false", p->bytes);
-    if (p->searched) text_add(t, ",\"gap\":%.6g", p->gap);
+    if (p->searched && p->how == FOUND_FITS && p->gap >= 0)
+        text_add(t, ",\"gap\":%.6g", p->gap);
     if (p->how == FOUND_CUT) text_add(t, ",\"bound\":%.9g", p->bound);
     if (p->how == FOUND_FITS)
         text_add(t, ",\"seconds\":%.9g,\"units\":%.9g,\"moves\":%.6g,\"measured\":%d,\"of\":%d",

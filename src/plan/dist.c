@@ -120,17 +120,14 @@ static double cost_of(const struct deciding *c, const struct use *u) {
 static int64_t seats_of(const struct deciding *c, const struct use *u) {
     int64_t seats = c->m->mesh->axis[c->axis].size;
     for (int a = 0; a < c->axis; a++)
-        if (c->use[a].kind == USE_FACTOR && c->use[a].factor == u->factor)
-            seats *= c->m->mesh->axis[a].size;
+        if (use_shares(&c->use[a], u)) seats *= c->m->mesh->axis[a].size;
     return seats;
 }
 
 /* Whether each seat gets a part. Axes that share a factor must cut it in the same way. */
 static bool has_parts(const struct deciding *c, const struct use *u) {
     for (int a = 0; a < c->axis; a++)
-        if (c->use[a].kind == USE_FACTOR && c->use[a].factor == u->factor &&
-            (c->use[a].outer != u->outer || c->use[a].extent != u->extent))
-            return false;
+        if (!use_agrees(&c->use[a], u)) return false;
     return c->has_factors && u->factor && u->extent >= seats_of(c, u);
 }
 
@@ -329,13 +326,15 @@ static tri_status decide(struct deciding *c, const struct ask *ask) {
 /* What a line `use` says, if the node can do so. */
 static tri_status take(struct deciding *c, const struct strategy_line *l, const struct use *u) {
     const struct ask ask = {.from = l->from};
-    c->use[c->axis] = *u;
-    if (u->kind == USE_FACTOR && !may_split(c, u)) return refuse_ask(c, &ask, u);
-    if (u->kind == USE_PARTIAL && !may_be_partial(c))
-        return strategy_fail_at(l, c->m->mesh, c->n, "it has no partial sums along the axis %s: it "
-                                "reads none, or others too, or cannot add them up",
-                                c->m->mesh->axis[c->axis].name);
-    return TRI_OK;
+    const bool fits = u->kind == USE_FACTOR    ? may_split(c, u)
+                      : u->kind == USE_PARTIAL ? may_be_partial(c)
+                                               : true;
+    c->use[c->axis] = fits ? *u : (struct use){.kind = USE_WHOLE};
+    if (fits || c->m->s->forward) return TRI_OK;
+    if (u->kind == USE_FACTOR) return refuse_ask(c, &ask, u);
+    return strategy_fail_at(l, c->m->mesh, c->n, "it has no partial sums along the axis %s: it "
+                            "reads none, or others too, or cannot add them up",
+                            c->m->mesh->axis[c->axis].name);
 }
 
 static void remember_copy(struct copies *c, const struct split *s) {
@@ -346,7 +345,6 @@ static tri_status dist_node(struct maker *m, const tri_node *n) {
     struct deciding c = {.m = m, .n = n, .use = m->d->use[n->id]};
     struct ask ask[MESH_MOST_AXES] = {{.kind = ASK_NOTHING}};
     struct use said[MESH_MOST_AXES];
-    bool form;
     const struct strategy_line *line = m->said[n->id];
     tri_status status = TRI_OK;
     if (n->n_in && op_has_factors(n->entry->op)) {
@@ -356,7 +354,11 @@ static tri_status dist_node(struct maker *m, const tri_node *n) {
         strategies_ask_layout(m->s, n->out, ask);
     }
     if (line && !status)
-        status = use_line_read(line, m->mesh, n, c.has_factors ? &c.f : NULL, said, &form);
+        status = use_line_read(line, m->mesh, n, c.has_factors ? &c.f : NULL, said);
+    if (line && status == TRI_USAGE && m->s->forward) {
+        for (int a = 0; a < m->mesh->n; a++) said[a] = (struct use){.kind = USE_WHOLE};
+        status = TRI_OK;
+    }
     for (c.axis = 0; c.axis < m->mesh->n && !status; c.axis++) {
         status = line ? take(&c, line, &said[c.axis]) : decide(&c, &ask[c.axis]);
         for (int i = 0; i < n->n_in && !status; i++) {
@@ -439,6 +441,7 @@ static void take_form(const struct maker *m, const tri_node *n) {
 static tri_status rebuild(struct maker *m, bool *any) {
     struct rewrite r;
     tri_node *n;
+    tri_status refused = TRI_OK;
     *any = false;
     rewrite_begin(&r, m->g);
     for (size_t i = 0; (n = rewrite_next(&r, i)); i++) {
@@ -451,6 +454,8 @@ static tri_status rebuild(struct maker *m, bool *any) {
             rewrite_leave(&r);
             if (built) take_form(m, n);
             *any |= built;
+            if (!built && m->said[i])
+                refused = strategy_fail_at(m->said[i], m->mesh, n, "there is no such form of it");
         }
         for (int k = 0; built && k < n->n_out; k++)
             if (out[k]) rewrite_replace(&r, &n->out[k], out[k]);
@@ -459,6 +464,7 @@ static tri_status rebuild(struct maker *m, bool *any) {
     for (size_t i = 0; i < m->forms->n && !r.failed; i++)
         m->forms->formed[i].in = rewrite_now(&r, m->forms->formed[i].in);
     tri_status status = rewrite_end(&r);
+    if (!status) status = refused;
     return status ? status : simplify_dead(m->g);
 }
 
@@ -501,11 +507,10 @@ static void release(struct maker *m) {
 static void find_said(struct maker *m) {
     for (size_t i = 0; i < m->g->n_nodes && m->s->n_uses; i++) {
         const tri_node *n = m->g->node[i], *f = forward_repeated(m->forward, n);
-        const struct strategy_line *l = n->n_in ? strategies_use(m->s, f ? f : n) : NULL;
+        const struct strategy_line *l = n->n_in ? strategies_use(m->s, f ? f : n, m->seen) : NULL;
         if (!l) continue;
-        m->seen[l - m->s->use] = true;
         m->said[i] = f ? NULL : l;
-        m->form[i] = !l->n_parts && !strcmp(l->text, USE_IS_FORM) && n->entry->op->split_form;
+        m->form[i] = use_line_is_form(l) && n->entry->op->split_form;
     }
 }
 

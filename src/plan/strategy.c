@@ -508,7 +508,7 @@ static tri_status make(struct making *k) {
 
 static tri_status make_all(const tri_graph *model, const tri_options *o, bool tries,
                            struct strategies *out) {
-    *out = (struct strategies){.unset = UNSET_FOLLOW};
+    *out = (struct strategies){.unset = UNSET_FOLLOW, .forward = o->forward};
     struct making k = {.s = out, .g = model, .o = o, .lines.arena = &out->arena, .tries = tries};
     k.backward = calloc(model->n_nodes + 1, sizeof *k.backward);
     if (k.backward) graph_mark_backward(model, k.backward);

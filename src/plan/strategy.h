@@ -24,6 +24,8 @@ struct ask {
 struct strategies {
     struct mesh mesh; /* n is 0: no mesh */
     enum unset unset;
+    bool forward; /* of an evaluation: what lines `use` say of a backward pass is left out, and what
+                   * does not fit */
     int64_t tuple_parts; /* the most that tuples ask for; 0: there are none */
     struct strategy_node *node; /* by name */
     size_t n_nodes, node_capacity;
@@ -54,8 +56,10 @@ tri_status strategies_ask(const struct strategies *s, const tri_node *n, const s
 bool strategies_find(const struct strategies *s, const tri_node *n,
                      struct ask ask[MESH_MOST_AXES]);
 
-/* The line `use` about this node of a lane's graph, which says all about it; null: none. */
-const struct strategy_line *strategies_use(const struct strategies *s, const tri_node *n);
+/* The line `use` about this node of a lane's graph, which says all about it; null: none. Marks all
+ * lines that name it. */
+const struct strategy_line *strategies_use(const struct strategies *s, const tri_node *n,
+                                           bool *seen);
 
 /* Adds the layout of t, a result of a node, along axes of which nothing else is said. */
 void strategies_ask_layout(const struct strategies *s, const tri_tensor *t,

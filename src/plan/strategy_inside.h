@@ -68,7 +68,8 @@ tri_status uses_check(const struct strategies *s, const bool *seen, const tri_gr
 /* The uses of a node, along all axes, by a line `use`; of a form they are whole. f: null: the node
  * has no factors. */
 tri_status use_line_read(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
-                         const struct factors *f, struct use use[MESH_MOST_AXES], bool *form);
+                         const struct factors *f, struct use use[MESH_MOST_AXES]);
+bool use_line_is_form(const struct strategy_line *l);
 /* What follows the name in such a line. */
 void use_line_print(const tri_node *n, const struct factors *f, const struct mesh *m,
                     const struct use use[MESH_MOST_AXES], struct text *out);

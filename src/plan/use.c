@@ -117,6 +117,14 @@ static bool parts_fit(const tri_node *n, const struct factors *f, const struct u
     return fits;
 }
 
+bool use_shares(const struct use *a, const struct use *b) {
+    return a->kind == USE_FACTOR && b->kind == USE_FACTOR && a->factor == b->factor;
+}
+
+bool use_agrees(const struct use *a, const struct use *b) {
+    return !use_shares(a, b) || (a->outer == b->outer && a->extent == b->extent);
+}
+
 bool use_knows_place(const tri_node *n) {
     return !n->entry->op->random || n->entry->op->follows || node_attr(n, "whole");
 }

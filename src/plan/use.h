@@ -32,6 +32,9 @@ struct split use_result(const tri_node *n, const struct factors *f, const struct
                         int output);
 /* Whether each of so many seats gets a part of the factor, and every operand has such parts. */
 bool use_fits(const tri_node *n, const struct factors *f, const struct use *u, int64_t seats);
+/* Whether both are of one factor; two axes that share a factor must cut it into the same blocks. */
+bool use_shares(const struct use *a, const struct use *b);
+bool use_agrees(const struct use *a, const struct use *b);
 /* Whether the node can be split so after it has been rebuilt (tri_op.split_form). */
 bool use_needs_form(const tri_node *n, const struct factors *f, const struct use *u);
 /* A part of a random tensor must know its place in the whole. */

@@ -21,10 +21,19 @@ bool use_line_names(const char *pattern, const char *name) {
     return !*name;
 }
 
-const struct strategy_line *strategies_use(const struct strategies *s, const tri_node *n) {
-    for (size_t i = s->n_uses; i-- > 0;)
-        if (use_line_names(s->use[i].pattern, n->name)) return &s->use[i];
-    return NULL;
+const struct strategy_line *strategies_use(const struct strategies *s, const tri_node *n,
+                                           bool *seen) {
+    const struct strategy_line *last = NULL;
+    for (size_t i = 0; i < s->n_uses; i++) {
+        if (!use_line_names(s->use[i].pattern, n->name)) continue;
+        seen[i] = true;
+        last = &s->use[i];
+    }
+    return last;
+}
+
+bool use_line_is_form(const struct strategy_line *l) {
+    return !l->n_parts && !strcmp(l->text, USE_IS_FORM);
 }
 
 tri_status uses_keep(const struct strategy_lines *all, struct strategies *s, bool *used) {
@@ -33,7 +42,7 @@ tri_status uses_keep(const struct strategy_lines *all, struct strategies *s, boo
         if (l->kind != SETTING_USE) continue;
         if (!ARRAY_GROW(s->use, s->n_uses, s->use_capacity)) return base_no_memory("strategies");
         s->use[s->n_uses++] = *l;
-        for (int a = 0; a < s->mesh.n && !strcmp(l->text, USE_IS_FORM); a++)
+        for (int a = 0; a < s->mesh.n && use_line_is_form(l); a++)
             used[a] = true; /* the nodes of the form may be split along any */
         for (int p = 0; p < l->n_parts; p++)
             if (l->part[p].axis >= 0) used[l->part[p].axis] = true;
@@ -42,7 +51,7 @@ tri_status uses_keep(const struct strategy_lines *all, struct strategies *s, boo
 }
 
 tri_status uses_check(const struct strategies *s, const bool *seen, const tri_graph *lane) {
-    for (size_t i = 0; i < s->n_uses; i++) {
+    for (size_t i = 0; i < s->n_uses && !s->forward; i++) {
         const struct strategy_line *l = &s->use[i];
         struct nearest near = {.wanted = l->pattern};
         if (seen[i]) continue;
@@ -72,7 +81,7 @@ static tri_status read_factor(const struct strategy_line *l, const struct mesh *
     if (!factor) return no_factor(l, m, n, f, p->name);
     const int64_t places = f->extent[factor], each = places / p->outer;
     *u = (struct use){USE_FACTOR, factor, p->outer, p->extent ? p->extent : each};
-    if (places % p->outer || u->extent > each || each % u->extent)
+    if (!each || places % p->outer || u->extent > each || each % u->extent)
         return strategy_fail_at(l, m, n, "%lld blocks of %lld parts do not divide the %lld places "
                                 "of its factor %s", (long long)p->outer, (long long)u->extent,
                                 (long long)places, p->name);
@@ -80,11 +89,10 @@ static tri_status read_factor(const struct strategy_line *l, const struct mesh *
 }
 
 tri_status use_line_read(const struct strategy_line *l, const struct mesh *m, const tri_node *n,
-                         const struct factors *f, struct use use[MESH_MOST_AXES], bool *form) {
+                         const struct factors *f, struct use use[MESH_MOST_AXES]) {
     tri_status status = TRI_OK;
-    *form = !l->n_parts && !strcmp(l->text, USE_IS_FORM);
     for (int a = 0; a < MESH_MOST_AXES; a++) use[a] = (struct use){.kind = USE_WHOLE};
-    if (*form && !n->entry->op->split_form)
+    if (use_line_is_form(l) && !n->entry->op->split_form)
         return strategy_fail_at(l, m, n, "it is computed as it is: there is no other form");
     for (int i = 0; i < l->n_parts && !status; i++) {
         const struct strategy_part *p = &l->part[i];
@@ -98,9 +106,14 @@ tri_status use_line_read(const struct strategy_line *l, const struct mesh *m, co
     return status;
 }
 
-/* Whether the seats divide the places of a block as they divide its parts. */
-static bool is_plain(const struct factors *f, const struct use *u, int64_t seats) {
+/* Whether the seats of all axes that share the factor divide the places of a block as they divide
+ * its parts. */
+static bool is_plain(const struct factors *f, const struct mesh *m, const struct use *use,
+                     const struct use *u) {
     const int64_t each = f->extent[u->factor] / u->outer;
+    int64_t seats = 1;
+    for (int a = 0; a < m->n; a++)
+        if (use_shares(&use[a], u)) seats *= m->axis[a].size;
     return each == u->extent || (each % seats == 0 && u->extent % seats == 0);
 }
 
@@ -113,7 +126,7 @@ void use_line_print(const tri_node *n, const struct factors *f, const struct mes
         text_add(out, "%s%s", any ? "," : "",
                  u->kind == USE_PARTIAL ? SUMS : factor_name(n, f, u->factor));
         any = true;
-        if (u->kind == USE_FACTOR && !is_plain(f, u, m->axis[a].size))
+        if (u->kind == USE_FACTOR && !is_plain(f, m, use, u))
             text_add(out, "/%lld:%lld", (long long)u->outer, (long long)u->extent);
         else if (u->kind == USE_FACTOR && u->outer > 1)
             text_add(out, "/%lld", (long long)u->outer);

@@ -71,7 +71,6 @@ static void add(struct adding *a, struct candidate is) {
     struct candidates *c = a->c;
     const tri_node *n = a->n;
     const int all = c->node[n->id].n;
-    if (all == CANDIDATES_MOST) return;
     is.need = arena_alloc(&c->arena, (size_t)n->n_in * sizeof *is.need + 1);
     is.has = arena_alloc(&c->arena, (size_t)n->n_out * sizeof *is.has + 1);
     a->failed |= !is.has || !is.need || !is.split;
@@ -86,6 +85,10 @@ static void add(struct adding *a, struct candidate is) {
     for (int i = 0; i < n->n_in; i++) is.need[i] = settled(c, n, i, &is.split[i]);
     for (int k = 0; k < all; k++)
         if (same_spreads(&is, &c->node[n->id].of[k], n)) return;
+    if (all == CANDIDATES_MOST) {
+        c->full = true;
+        return;
+    }
     c->node[n->id].of[c->node[n->id].n++] = is;
     for (int i = 0; i < n->n_in; i++) a->waits[candidates_owner(c, n->in[i]->node)] = true;
     for (int i = 0; i < n->n_out; i++)
@@ -94,7 +97,10 @@ static void add(struct adding *a, struct candidate is) {
 }
 
 static struct split *whole_splits(struct adding *a) {
-    return arena_alloc(&a->c->arena, (size_t)(a->n->n_in + a->n->n_out) * sizeof(struct split));
+    struct split *s = arena_alloc(&a->c->arena,
+                                  (size_t)(a->n->n_in + a->n->n_out) * sizeof *s);
+    a->failed |= !s;
+    return s;
 }
 
 static double part_of(int64_t extent, int64_t seats) {
@@ -107,12 +113,10 @@ static bool fits(const struct adding *a, const struct use *u, struct candidate *
     const int64_t seats = a->c->mesh.axis[a->c->axis].size;
     is->own = part_of(u->extent, seats);
     is->part = is->own * (held ? held->own : 1);
-    if (!held || held->use.kind != USE_FACTOR || held->use.factor != u->factor)
-        return use_fits(a->n, &a->f, u, seats);
+    if (!held || !use_shares(&held->use, u)) return use_fits(a->n, &a->f, u, seats);
     const int64_t both = seats * a->c->mesh.axis[!a->c->axis].size;
     is->part = part_of(u->extent, both);
-    return held->use.outer == u->outer && held->use.extent == u->extent &&
-           use_fits(a->n, &a->f, u, both);
+    return use_agrees(&held->use, u) && use_fits(a->n, &a->f, u, both);
 }
 
 /* In as many parts as there are places, if that is the same for the seats. */
@@ -248,6 +252,7 @@ tri_status candidates_find(const tri_graph *g, const struct mesh *m, int axis,
             any = true;
         }
     }
+    out->full |= any;
     free(waits);
     return status;
 }

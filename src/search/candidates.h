@@ -40,6 +40,7 @@ struct candidates {
         struct candidate of[CANDIDATES_MOST]; /* the first is whole */
         int n;
     } *node;            /* by node; n 0: a source, or a copy that does what its original does */
+    bool full;          /* some node might have had more */
     size_t *first;      /* by tensor: its readers are reader[first[t]] up to first[t + 1] */
     struct reader *reader;
     struct arena arena;

@@ -161,6 +161,7 @@ static tri_status add_lighter(struct find *f, const struct found *p) {
     const tri_options *own = &f->own->options;
     struct found lighter = *p;
     tri_options *o = &lighter.t.options;
+    lighter.gap = -1; /* of another lane */
     lighter.run = NULL;
     lighter.how = FOUND_FITS;
     if (!f->ask.recompute && !o->recompute) {
@@ -177,6 +178,7 @@ static tri_status add_lighter(struct find *f, const struct found *p) {
 /* One that is recomputed as a whole fits: less may suffice. */
 static tri_status add_fit(struct find *f, const struct found *p) {
     struct found fitted = *p;
+    fitted.gap = -1;
     if (!p->t.options.recompute || strcmp(p->t.options.recompute, "full") ||
         f->ask.recompute)
         return TRI_OK;
@@ -248,15 +250,17 @@ static tri_status search_splits(struct find *f, struct found *p) {
     tri_options o = p->t.options;
     o.batch = p->t.batch;
     o.lanes = p->lanes;
+    if (recompute_is_word(o.recompute)) o.recompute = NULL; /* which splits no operator otherwise */
     tri_status status = network_search(own->written ? own->written : own->model, &o,
                                        own->dev->kind->target, p->workers * p->threads, &prices,
                                        &s);
-    if (!status && !s.splits)
-        status = base_fail(TRI_USAGE, "no split of an operator is cheaper than to compute parts of "
-                           "it as a whole");
+    const char *axis = !s.splits[0] ? "the first" : "the second";
+    if (!status && (!s.splits[0] || (strchr(o.mesh, ',') && !s.splits[1])))
+        status = base_fail(TRI_USAGE, "along %s axis of the mesh no split of an operator costs "
+                           "less than its parts as a whole", axis);
     if (!status && !(p->t.options.strategy = arena_copy(&f->arena, s.lines.data)))
         status = base_no_memory("plans");
-    if (!status && s.bound > 0) p->gap = (double)s.cost / (double)s.bound - 1;
+    p->gap = !status && s.bound > 0 ? (double)s.cost / (double)s.bound - 1 : -1;
     network_splits_free(&s);
     return status;
 }
@@ -349,6 +353,24 @@ static tri_status measure(struct find *f) {
 
 /* ---- all ---- */
 
+/* Splits that were searched by rates of before are searched by those that were measured. */
+static tri_status search_again(struct find *f) {
+    tri_status status = TRI_OK;
+    const size_t n = f->n; /* those that are added are new */
+    for (size_t i = 0; i < n && !status; i++) {
+        struct found *p = &f->plan[i];
+        const char *before = p->searched && p->run ? p->t.options.strategy : NULL;
+        if (!before || p->t.options.recompute != f->ask.recompute) continue;
+        status = search_splits(f, p);
+        if (status == TRI_USAGE) status = TRI_OK, p->t.options.strategy = before;
+        if (status || !strcmp(before, p->t.options.strategy)) continue;
+        trial_end(f->own, p->run);
+        p->run = NULL;
+        status = look(f, i);
+    }
+    return status;
+}
+
 static bool look_again(struct find *f, tri_status *status) {
     const size_t before = f->n; /* those that are added are new */
     bool any = false;
@@ -393,9 +415,12 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
     tri_status status = name ? list(out) : base_no_memory("plans");
     for (size_t i = 0; i < out->n && !status; i++) status = look(out, i); /* n grows */
     /* Prices that were measured may show that some were cut too early. */
+    bool again = false;
     do {
         if (!status) status = price_all(out);
         if (!status) status = measure(out);
+        if (!status && !again && out->measured > 0) status = search_again(out);
+        again = out->measured > 0;
     } while (!status && look_again(out, &status));
     sort(out);
     return status;

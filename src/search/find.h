@@ -36,7 +36,7 @@ struct found {
     tri_run *run;   /* planned; null if it is none that fits */
     bool searched;  /* the split of each operator is found, and is the strategy in the options */
     double gap;     /* of that, at the prices of its operators: others cost less by this part at
-                     * most; 0: none does */
+                     * most; 0: none does; below 0: not known */
     bool tried;     /* its units have been measured; a few may still be unknown */
     size_t bytes;
     int64_t lanes;

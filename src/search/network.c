@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "search/network.h"
 
+#include <string.h>
+
 #include "plan/option_rows.h"
 #include "plan/rebatch.h"
 #include "plan/strategy_inside.h"
 
-/* Whether it is a loss or a score over classes, which can be rebuilt: no result has the factor that
- * keeps it from being split. */
-static bool is_over_classes(const tri_node *n) {
+/* Whether it adds up over a factor that is fixed, until it is rebuilt: a loss or a score over
+ * classes, a convolution with a bias. */
+static bool can_be_rebuilt(const tri_node *n) {
     const tri_op *op = n->entry->op;
     uint8_t factor[MAX_FACTORS];
     bool over = false;
@@ -25,7 +27,7 @@ static bool is_over_classes(const tri_node *n) {
 
 static void add_forms(const tri_graph *lane, struct text *lines) {
     for (size_t i = 0; i < lane->n_nodes; i++)
-        if (is_over_classes(lane->node[i]))
+        if (can_be_rebuilt(lane->node[i]))
             text_add(lines, "use %s " USE_IS_FORM "\n", lane->node[i]->name);
 }
 
@@ -37,20 +39,16 @@ static tri_status search(const struct compilation *c, const struct split_prices 
     tri_status status = splits_find(c->lane[0], &c->cut, &c->strategies.mesh, p, false, &s);
     if (!status && forms) text_add(&lines, "%s", forms->data);
     if (!status) status = splits_print(&s, &lines);
-    const bool better = !status && (!out->lines.data || s.cost < out->cost);
-    if (!status && (!out->lines.data || s.bound < out->bound)) out->bound = s.bound;
-    out->cells += s.cells;
-    out->computed += s.computed;
+    const bool first = !out->lines.data, better = !status && (first || s.cost < out->cost);
+    if (!status && (first || s.bound < out->bound)) out->bound = s.bound;
     if (better) {
         text_free(&out->lines);
         out->lines = lines;
         out->cost = s.cost;
-        out->exact = s.exact;
-        out->splits = false;
+        memset(out->splits, 0, sizeof out->splits);
         for (size_t i = 0; i < c->lane[0]->n_nodes; i++)
             for (int a = 0; a < SEARCH_AXES; a++)
-                out->splits |= s.use[i][a].kind != USE_WHOLE;
-        out->variables = s.variables;
+                out->splits[a] |= s.use[i][a].kind != USE_WHOLE;
     } else {
         text_free(&lines);
     }
@@ -84,16 +82,22 @@ tri_status network_search(const tri_graph *model, const tri_options *o,
     struct text forms = {0};
     tri_options with = *o;
     *out = (struct network_splits){0};
+    for (size_t i = 0; i < model->n_settings; i++)
+        if (model->setting[i].kind >= SETTING_STRATEGY)
+            return base_fail(TRI_USAGE, "the network says itself how operators are split "
+                             "(tri_strategy, tri_shard, tri_layout)");
     with.unset = option_row("--unset")->words[UNSET_BATCH]; /* which needs no strategy */
     tri_status status = compile(model, &with, "phases", &plain);
     if (!status) status = search(&plain, p, NULL, out);
     if (!status) add_forms(plain.lane[0], &forms);
     release(&plain);
+    if (!status && forms.failed) status = base_no_memory("the search for a plan");
     if (!status && forms.data) {
         with.strategy = forms.data;
         with.unset = NULL;
         status = compile(model, &with, "dist", &rebuilt);
         if (!status) status = search(&rebuilt, p, &forms, out);
+        if (status == TRI_USAGE) status = TRI_OK; /* what was found before is a plan */
         release(&rebuilt);
     }
     text_free(&forms);

@@ -14,6 +14,9 @@
 struct side {
     struct candidates all;
     const struct candidate **of; /* by node: what it does; of copies null */
+    int64_t cost;
+    bool exact; /* no table was too large */
+    bool full;  /* there might have been more choices */
 };
 
 struct search {
@@ -34,7 +37,6 @@ static void side_free(struct side *s) {
 
 static void note(struct splits *s, const struct tables *t, const struct cost_least *l,
                  double seconds) {
-    s->exact &= l->exact;
     if (s->variables > (int)t->n_vars) return;
     s->variables = (int)t->n_vars;
     s->cells = l->cells;
@@ -43,15 +45,17 @@ static void note(struct splits *s, const struct tables *t, const struct cost_lea
 }
 
 /* held: by node; null: along other axes all are whole. */
-static tri_status solve(struct search *w, const struct mesh *m, int axis,
-                        const struct candidate *const *held, struct shares shares,
-                        struct side *out, int64_t *cost) {
-    struct tables t = {0};
-    struct cost_least least = {0};
+static tri_status side_make(struct search *w, const struct mesh *m, int axis,
+                            const struct candidate *const *held, struct side *out) {
     *out = (struct side){.of = calloc(w->g->n_nodes + 1, sizeof *out->of)};
-    tri_status status = out->of ? candidates_find(w->g, m, axis, held, &out->all)
-                                : base_no_memory("the search for a plan");
-    if (!status) status = tables_make(&out->all, w->cut, w->p, shares, &t);
+    return out->of ? candidates_find(w->g, m, axis, held, &out->all)
+                   : base_no_memory("the search for a plan");
+}
+
+static tri_status solve(struct search *w, struct shares shares, struct side *out) {
+    struct tables t;
+    struct cost_least least = {0};
+    tri_status status = tables_make(&out->all, w->cut, w->p, shares, &t);
     t.sum.most_cells = MOST_CELLS;
     t.sum.apart = w->apart;
     const double begin = base_seconds();
@@ -60,7 +64,9 @@ static tri_status solve(struct search *w, const struct mesh *m, int axis,
     for (size_t i = 0; i < w->g->n_nodes && !status; i++)
         if (out->all.node[i].n)
             out->of[i] = &out->all.node[i].of[t.var[i] >= 0 ? least.value[t.var[i]] : 0];
-    *cost = least.cost;
+    out->cost = least.cost;
+    out->exact = least.exact;
+    out->full = out->all.full || t.full;
     free(least.value);
     tables_free(&t);
     return status;
@@ -109,8 +115,8 @@ static bool list_moves(struct search *w, const struct side *s) {
 
 /* Takes what two sides come to, of which `other` may be null. */
 static tri_status take(struct search *w, const struct side *last, const struct side *other,
-                       int axis, int64_t cost) {
-    w->to->cost = cost;
+                       int axis) {
+    w->to->cost = last->cost;
     for (size_t i = 0; i < w->g->n_nodes; i++) {
         const int owner = candidates_owner(&last->all, w->g->node[i]);
         if (!last->of[owner]) continue;
@@ -127,42 +133,49 @@ static const struct shares in_full = {1, 1};
 /* By turns, each axis while the other is held, as long as it helps. */
 static tri_status take_turns(struct search *w, int axis) {
     struct side side[SEARCH_AXES] = {{.of = NULL}};
-    int64_t cost, before = INT64_MAX;
+    int64_t before = INT64_MAX;
     tri_status status = TRI_OK;
     for (int turn = 0; turn < TURNS_MOST && !status; turn++, axis = !axis) {
         struct side next;
         const struct side *held = turn ? &side[!axis] : NULL;
-        status = solve(w, &w->to->mesh, axis, held ? held->of : NULL, in_full, &next, &cost);
-        if (!status && cost < w->to->cost) status = take(w, &next, held, axis, cost);
+        status = side_make(w, &w->to->mesh, axis, held ? held->of : NULL, &next);
+        if (!status) status = solve(w, in_full, &next);
+        if (!status && next.cost < w->to->cost) status = take(w, &next, held, axis);
         side_free(&side[axis]);
         side[axis] = next;
-        if (status || (turn && cost >= before)) break;
-        before = cost;
+        if (status || (turn && next.cost >= before)) break;
+        before = next.cost;
     }
     for (int a = 0; a < SEARCH_AXES; a++) side_free(&side[a]);
-    return status;
+    /* What is held may need a layout that is not among those that readers can share. */
+    return status == TRI_USAGE && w->to->cost < INT64_MAX ? TRI_OK : status;
 }
 
 /* What both axes cost is no less than a share of the nodes along the one, the rest of them along
  * the other, and what moves along each, if every cost is divided by the seats of the axis that is
- * left out: those can divide no more. The largest of several shares counts. */
+ * left out: those can divide no more. The largest of several shares counts. There is no bound if
+ * more choices might have been listed: together, others are left out. */
 static tri_status find_bound(struct search *w) {
     static const double share[] = {0.1, 0.3, 0.5, 0.7, 0.9};
+    struct side side[SEARCH_AXES] = {{.of = NULL}};
     tri_status status = TRI_OK;
-    for (size_t i = 0; i < COUNT(share) && !status; i++) {
+    bool holds = true;
+    for (int a = 0; a < SEARCH_AXES && !status; a++) {
+        const struct mesh alone = {.n = 1, .axis = {w->to->mesh.axis[a]}};
+        status = side_make(w, &alone, 0, NULL, &side[a]);
+    }
+    for (size_t i = 0; i < COUNT(share) && !status && holds; i++) {
         int64_t sum = 0;
-        for (int a = 0; a < SEARCH_AXES && !status; a++) {
-            const struct mesh alone = {.n = 1, .axis = {w->to->mesh.axis[a]}};
+        for (int a = 0; a < SEARCH_AXES && !status && holds; a++) {
             const double others = (double)w->to->mesh.axis[!a].size;
             const struct shares s = {(a ? 1 - share[i] : share[i]) / others, 1 / others};
-            struct side side;
-            int64_t cost;
-            status = solve(w, &alone, 0, NULL, s, &side, &cost);
-            side_free(&side);
-            sum += cost;
+            status = solve(w, s, &side[a]);
+            sum += side[a].cost;
+            holds = side[a].exact && !side[a].full;
         }
-        if (!status && sum > w->to->bound) w->to->bound = sum;
+        if (!status && holds && sum > w->to->bound) w->to->bound = sum;
     }
+    for (int a = 0; a < SEARCH_AXES; a++) side_free(&side[a]);
     return status;
 }
 
@@ -170,17 +183,17 @@ static tri_status find_bound(struct search *w) {
 
 tri_status splits_find(const tri_graph *lane, const struct cut *cut, const struct mesh *mesh,
                        const struct split_prices *p, bool apart, struct splits *out) {
-    *out = (struct splits){.g = lane, .mesh = *mesh, .cost = INT64_MAX, .exact = true};
+    *out = (struct splits){.g = lane, .mesh = *mesh, .cost = INT64_MAX, .bound = -1};
     struct search w = {lane, cut, p, apart, out};
     out->use = calloc(lane->n_nodes + 1, sizeof *out->use);
     if (!out->use) return base_no_memory("the search for a plan");
     if (mesh->n == 1) {
         struct side side;
-        int64_t cost;
-        tri_status status = solve(&w, mesh, 0, NULL, in_full, &side, &cost);
-        if (!status) status = take(&w, &side, NULL, 0, cost);
+        tri_status status = side_make(&w, mesh, 0, NULL, &side);
+        if (!status) status = solve(&w, in_full, &side);
+        if (!status) status = take(&w, &side, NULL, 0);
+        if (!status && side.exact) out->bound = out->cost;
         side_free(&side);
-        out->bound = out->exact ? out->cost : 0;
         return status;
     }
     tri_status status = take_turns(&w, 0);
@@ -222,6 +235,9 @@ static tri_status list_uses(const struct splits *s, tri_node *const *forward, st
         struct factors f;
         struct text t = {0};
         if (!n->n_in || forward_repeated(forward, n)) continue;
+        if (strpbrk(n->name, " \t#*"))
+            return base_fail(TRI_USAGE, "the name \"%s\" has a blank, # or *, and no line of a "
+                             "plan can say how it is split", n->name);
         const bool known = op_has_factors(n->entry->op);
         if (known && !factors_of(n, &f)) return base_last();
         const struct use use[MESH_MOST_AXES] = {s->use[i][0], s->use[i][1]};

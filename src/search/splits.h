@@ -22,12 +22,12 @@ struct splits {
     struct mesh mesh;
     struct use (*use)[SEARCH_AXES]; /* by node; of copies as of what they repeat */
     int64_t cost;  /* picoseconds of a lane */
-    int64_t bound; /* no assignment costs less; of one axis: the cost, if it is exact */
-    bool exact;    /* else some table was too large */
+    int64_t bound; /* no assignment costs less; of one axis it is the cost. Below 0: not known, as a
+                    * table was too large, or of two axes a list of choices */
     int variables; /* of the largest of all eliminations, of which cells are tables; computed: those
                     * that are different */
     int64_t cells, computed;
-    double seconds; /* of that elimination */
+    double seconds; /* of that elimination alone */
     struct split_move *move; /* without a store: what moves between operators alone */
     size_t n_moves, capacity;
 };

@@ -9,7 +9,7 @@
 #define COPIES_MOST 7 /* ways in which a tensor may be needed otherwise than it is */
 
 /* Where a parameter is kept: a variable, if the seats are in no store. */
-#define HOMES_MOST 24
+#define HOMES_MOST 40
 struct home {
     struct spread spread[HOMES_MOST];
     int n, var;
@@ -21,7 +21,7 @@ struct maker {
     const struct split_prices *p;
     struct tables *to;
     struct shares shares;
-    struct home *home; /* by tensor; n 0: it is whole */
+    struct home *home; /* without a store, by tensor; n 0: it is whole */
     size_t vars_capacity, tables_capacity;
     bool failed;
 };
@@ -87,14 +87,18 @@ static int64_t move_cost(const struct maker *m, const tri_tensor *t, const struc
         if (has->axis[a].kind == SPLIT && same) part /= (double)mesh->axis[a].size;
     }
     const double bytes = tables_moved(mesh, t, has, need);
+    bool borders = true; /* of the parts along all axes that move */
+    double all = 1;
     for (int a = 0; a < mesh->n && bytes > 0; a++) {
         const struct split *from = &has->axis[a], *to = &need->axis[a];
         const double seats = (double)mesh->axis[a].size;
         if (from->kind == WHOLE || split_equal(from, to)) continue;
         rounds += from->kind == PARTIAL && to->kind == WHOLE ? 2 : 1;
-        seat += split_sees_neighbours(from, to) ? bytes / seats
-                                                : split_move_bytes(from, to, part, seats);
+        borders &= split_sees_neighbours(from, to);
+        all *= seats;
+        seat += split_move_bytes(from, to, part, seats);
     }
+    if (borders) seat = bytes / all;
     *moves = bytes > 0;
     return *moves ? picoseconds(m->p->move(m->p->of, rounds, seat), m->shares.moves) : 0;
 }
@@ -136,15 +140,14 @@ struct made {
 
 static struct made made_of(const struct maker *m, const tri_tensor *t) {
     static const struct spread whole;
-    const struct home *home = &m->home[t->id];
+    const struct home *home = m->home && m->home[t->id].n ? &m->home[t->id] : NULL;
     const int owner = candidates_owner(m->c, t->node);
     const int n = m->c->node[owner].n;
-    struct made is = {.n = 1, .var = -1, .free = !n && !home->n, .spread = {&whole}};
+    struct made is = {.n = 1, .var = -1, .free = !n && !home, .spread = {&whole}};
     if (n) is = (struct made){.n = n, .var = m->to->var[owner]};
-    else if (home->n) is = (struct made){.n = home->n, .var = home->var};
-    for (int i = 0; i < n; i++)
-        is.spread[i] = &m->c->node[owner].of[i].has[t->index];
-    for (int i = 0; i < home->n && !n; i++) is.spread[i] = &home->spread[i];
+    else if (home) is = (struct made){.n = home->n, .var = home->var};
+    for (int i = 0; i < n; i++) is.spread[i] = &m->c->node[owner].of[i].has[t->index];
+    for (int i = 0; home && i < home->n && !n; i++) is.spread[i] = &home->spread[i];
     return is;
 }
 
@@ -167,21 +170,24 @@ static int64_t read_cost(const struct maker *m, const struct reader *r, const st
     return move_cost(m, n->in[r->input], has, need, moves);
 }
 
-/* The layouts of a tensor that a reader may need otherwise than it is made, at most COPIES_MOST. */
+/* The layouts of a tensor that a reader may need otherwise than it is made, at most COPIES_MOST: of
+ * the first candidates of all readers, which are whole, then of the next ones. */
 static int copies_of(const struct maker *m, const tri_tensor *t, const struct made *made,
                      struct spread copy[COPIES_MOST]) {
     const struct candidates *c = m->c;
     int n = 0;
-    for (size_t r = c->first[t->id]; r < c->first[t->id + 1]; r++) {
-        const int owner = candidates_owner(c, m->g->node[c->reader[r].node]);
-        for (int k = 0; k < c->node[owner].n; k++) {
+    for (int k = 0; k < CANDIDATES_MOST; k++) {
+        for (size_t r = c->first[t->id]; r < c->first[t->id + 1]; r++) {
+            const int owner = candidates_owner(c, m->g->node[c->reader[r].node]);
+            if (k >= c->node[owner].n) continue;
             const struct spread *need = &c->node[owner].of[k].need[c->reader[r].input];
             bool moves = false;
             int same = 0;
             for (int v = 0; v < made->n && !moves; v++)
                 move_cost(m, t, made->spread[v], need, &moves);
             while (same < n && !spread_equal(&copy[same], need)) same++;
-            if (moves && same == n && n < COPIES_MOST) copy[n++] = *need;
+            if (moves && same == n && n == COPIES_MOST) m->to->full = true;
+            else if (moves && same == n) copy[n++] = *need;
         }
     }
     return n;
@@ -238,16 +244,24 @@ static void add_tensor(struct maker *m, const tri_tensor *t) {
 
 /* ---- parameters ---- */
 
-static void add_home(struct home *h, const struct spread *s) {
+static void add_home(const struct maker *m, struct home *h, const struct spread *s) {
     int same = 0;
     while (same < h->n && !spread_equal(&h->spread[same], s)) same++;
-    if (same == h->n && h->n < HOMES_MOST) h->spread[h->n++] = *s;
+    if (same == h->n && h->n == HOMES_MOST) m->to->full = true;
+    else if (same == h->n) h->spread[h->n++] = *s;
 }
 
-/* Whole, along each dimension, and as any operator may need it. */
+/* As any operator may need it, whole, and along each dimension. */
 static void list_homes(const struct maker *m, const tri_tensor *t, struct home *h) {
     const struct candidates *c = m->c;
     const tri_shape *s = &t->spec.shape;
+    for (size_t r = c->first[t->id]; r < c->first[t->id + 1]; r++) {
+        const int owner = candidates_owner(c, m->g->node[c->reader[r].node]);
+        for (int k = 0; k < c->node[owner].n; k++) {
+            const struct spread *need = &c->node[owner].of[k].need[c->reader[r].input];
+            if (!need->axis[0].reach.over && !need->axis[1].reach.over) add_home(m, h, need);
+        }
+    }
     for (int i = -1; i < s->rank; i++)
         for (int j = -1; j < (m->c->mesh.n > 1 ? s->rank : 0); j++) {
             struct layout l = {{split_dim(s, i), split_dim(s, j)}};
@@ -255,15 +269,8 @@ static void list_homes(const struct maker *m, const tri_tensor *t, struct home *
             const int64_t b = j < 0 ? 1 : search_seats(&c->mesh, 1);
             if ((i >= 0 && s->dim[i] < (i == j ? a * b : a)) || (j >= 0 && s->dim[j] < b)) continue;
             layout_normal(&c->mesh, &l);
-            add_home(h, &(struct spread){{l.axis[0], l.axis[1]}});
+            add_home(m, h, &(struct spread){{l.axis[0], l.axis[1]}});
         }
-    for (size_t r = c->first[t->id]; r < c->first[t->id + 1]; r++) {
-        const int owner = candidates_owner(c, m->g->node[c->reader[r].node]);
-        for (int k = 0; k < c->node[owner].n; k++) {
-            const struct spread *need = &c->node[owner].of[k].need[c->reader[r].input];
-            if (!need->axis[0].reach.over && !need->axis[1].reach.over) add_home(h, need);
-        }
-    }
 }
 
 static void find_home(struct maker *m, const tri_tensor *t) {
@@ -277,11 +284,11 @@ static void find_home(struct maker *m, const tri_tensor *t) {
 }
 
 /* The parameter of this lane whose gradient the result is; null: it is none. */
-static const tri_tensor *parameter_of(const struct maker *m, const struct cut *cut,
+static const tri_tensor *parameter_of(struct maker *m, const struct cut *cut,
                                       const struct graph_output *o) {
     const tri_tensor *gradient;
     for (size_t i = 0; cut && i < cut->whole->n_updates; i++) {
-        if (cut_gradient(cut, i, &gradient)) return NULL;
+        m->failed |= cut_gradient(cut, i, &gradient) != TRI_OK;
         if (!gradient || gradient->id != o->of) continue;
         const char *name = source_name(cut->whole->update[i].target->node);
         for (size_t k = 0; k < m->g->n_nodes; k++)
@@ -332,8 +339,8 @@ tri_status tables_make(const struct candidates *c, const struct cut *cut,
     *out = (struct tables){0};
     struct maker m = {.c = c, .g = c->g, .p = p, .to = out, .shares = shares};
     out->var = calloc(c->g->n_nodes + 1, sizeof *out->var);
-    m.home = calloc((size_t)c->g->n_tensors + 1, sizeof *m.home);
-    m.failed = !out->var || !m.home;
+    if (!p->one_store) m.home = calloc((size_t)c->g->n_tensors + 1, sizeof *m.home);
+    m.failed = !out->var || (!p->one_store && !m.home);
     if (!m.failed) build(&m, cut);
     out->sum.n_vars = (int)out->n_vars;
     out->sum.values = out->values;

@@ -20,7 +20,7 @@ struct split_prices {
     /* The seats are in one store: they divide what is whole, for which they wait for each other,
      * read parts of parameters for nothing, and gather gradients. Else each computes what is whole,
      * and keeps its part of a parameter, of the gradient, and `states` times as much again. */
-    bool one_store;
+    bool one_store; /* what commands search; the other case is for devices of their own */
     double states;
     double keep; /* seconds that a byte costs which a seat keeps of what is read again later */
 };
@@ -36,7 +36,8 @@ struct tables {
     int *values;
     struct cost_table *table;
     size_t n_vars;
-    int *var; /* by node; below 0: it has one candidate */
+    bool full; /* a tensor might have had another copy, or a parameter another home */
+    int *var;  /* by node; below 0: it has one candidate */
     struct arena arena;
 };
 

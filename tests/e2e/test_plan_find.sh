@@ -97,7 +97,7 @@ run plan find $split --json
 row=$(python3 -c '
 import json
 plans = [p for p in json.load(open("out"))["plans"] if p["is"] == "fits"]
-row = [i for i, p in enumerate(plans) if p["strategy"] == "searched" and not p["gap"]]
+row = [i for i, p in enumerate(plans) if p["strategy"] == "searched" and p["gap"] == 0]
 print(row[0] + 1)')
 run plan find $split --row "$row" --save split
 check 'a searched split is saved' sh -c "
@@ -107,6 +107,8 @@ for n in 1 2 4; do
     hash_of out >split.$n
 done
 check 'it has one hash' sh -c 'test -s split.1 && cmp split.1 split.2 && cmp split.1 split.4'
+run train mlp --plan split -n 2 --steps 3 --data synthetic --eval-data synthetic --quiet
+check 'and is evaluated' sh -c "grep -q 'weights=$(cat split.1)' out && grep -q best_loss out"
 run plan show split
 check 'its lines are shown' says '^use fc1.matmul ' out
 run plan find mlp --batch 64 --lanes 1 --grain keep --measure never --save whole

@@ -133,7 +133,7 @@ static void bounds_hold(void **unused) {
             struct splits s;
             if (splits_find(g, NULL, &m, &p, false, &s)) fail_msg("%s", tri_message());
             const int64_t least = brute(g, &m, &p, &tried);
-            if (s.bound > least || least > s.cost)
+            if (s.bound < 0 || s.bound > least || least > s.cost)
                 fail_msg("network %d, setting %d: bound %lld, least %lld, found %lld", which, i,
                          (long long)s.bound, (long long)least, (long long)s.cost);
             cases++;
