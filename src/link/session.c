@@ -98,9 +98,13 @@ static bool is_reading(const struct session *c) {
     return c->state != SESSION_HELD && !c->waits;
 }
 
+static bool has_outgoing(const struct session *c) {
+    return c->out.first < c->out.n || c->out.from < c->out.ranges;
+}
+
 /* Makes epoll wait for what the connection can do now. */
 static void watch_again(struct sessions *s, struct session *c) {
-    const bool out = c->out.first < c->out.n || c->out.from < c->out.ranges;
+    const bool out = has_outgoing(c);
     const uint32_t in = is_reading(c) ? EPOLLIN : c->state == SESSION_HELD ? EPOLLRDHUP : 0;
     if (c->state == SESSION_CONNECTING) return;
     sockets_watch(&s->sockets, &c->sock, in | (out ? (uint32_t)EPOLLOUT : 0));
@@ -240,6 +244,9 @@ void session_connected(struct sessions *s, struct session *c) {
 
 void session_ready(struct sessions *s, struct session *c, uint32_t events) {
     const bool closed = events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP);
+    /* What it had sent before is read when there is a place for it, and then the end. */
+    if (closed && c->waits && !has_outgoing(c) && c->sock.fd >= 0)
+        return sockets_rest(&s->sockets, &c->sock);
     if (closed && !is_reading(c)) return session_end(s, c, why_closed(c));
     if (events & ~(uint32_t)EPOLLOUT && !receive(s, c)) return;
     if (events & EPOLLOUT) transmit(s, c);

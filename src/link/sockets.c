@@ -104,8 +104,15 @@ static tri_status watch(struct sockets *s, int fd, void *who, uint32_t events, b
 
 void sockets_watch(struct sockets *s, struct sock *x, uint32_t events) {
     if (events == x->events) return;
+    CHECK(x->fd < 0 || !watch(s, x->fd, x, events, x->rests));
     x->events = events;
-    CHECK(x->fd < 0 || !watch(s, x->fd, x, events, false));
+    x->rests = false;
+}
+
+void sockets_rest(struct sockets *s, struct sock *x) {
+    x->events = 0;
+    x->rests = true;
+    CHECK(!epoll_ctl(s->fd, EPOLL_CTL_DEL, x->fd, NULL));
 }
 
 /* The oldest stranger, or null if there is room for another. */

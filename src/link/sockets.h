@@ -17,6 +17,7 @@
 struct sock {
     int fd;
     uint32_t events;  /* that epoll waits for */
+    bool rests;       /* epoll does not know it */
     bool is_stranger; /* it has connected, and not said yet who it is */
     int64_t since;    /* of base_now */
     int64_t deadline; /* the same; 0: none */
@@ -61,6 +62,8 @@ bool sockets_refuse(struct sockets *s, const char *from, const char *why, char l
 tri_status sockets_add(struct sockets *s, struct sock *x, int fd, uint32_t events);
 void sockets_remove(struct sockets *s, struct sock *x); /* and closes it */
 void sockets_watch(struct sockets *s, struct sock *x, uint32_t events);
+/* Nothing is told of it, not even its end, until it is watched again. */
+void sockets_rest(struct sockets *s, struct sock *x);
 void sockets_set_deadline(struct sockets *s, struct sock *x, int64_t deadline);
 
 /* A socket that begins to connect. TRI_OK with *error if the address cannot be reached. */

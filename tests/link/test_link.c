@@ -164,6 +164,26 @@ static void a_death_is_told(void **state) {
     over();
 }
 
+/* A host that leaves has sent all that others still need of it, whether they have a place for it
+ * yet or not; also if it has not read what was sent to it. UCX ends an endpoint with its peer. */
+static void sent_before_the_end(void **state) {
+    if (*state == &link_ucx) return;
+    begin(state, 2);
+    b.later[0] = b.later[1] = true;
+    give(0, 1, 3000, 1);
+    give(1, 0, 3000, 2);
+    bed_settle(&b);
+    link_close(b.l[0]);
+    b.l[0] = NULL;
+    bed_settle(&b);
+    bed_expects_nothing(&b, 1);
+    b.later[0] = false;
+    link_resume(b.l[1], 0);
+    bed_arrives(&b, 1, 0, 3000, 1);
+    bed_next_of(&b, 1, LINK_ENDED, 0);
+    over();
+}
+
 /* It is no signal, also if the end has not been read. */
 static void sending_to_the_dead(void **state) {
     begin(state, 2);
@@ -388,7 +408,8 @@ static const struct {
     TEST(messages_of_all_sizes), TEST(a_message_of_a_gigabyte), TEST(in_order),
     TEST(borrowed_until_sent), TEST(what_nobody_wants_is_dropped), TEST(later),
     TEST(a_death_is_told), TEST(an_end_in_the_middle),
-    TEST(sending_to_the_dead), TEST(nothing_follows_an_end), TEST(again_after_an_end),
+    TEST(sent_before_the_end), TEST(sending_to_the_dead), TEST(nothing_follows_an_end),
+    TEST(again_after_an_end),
     TEST(a_session_has_an_epoch), TEST(close_after_a_stale_errno), TEST(a_peer_that_stops_reading),
     TEST(longer_than_the_peer_takes), TEST(thousands_of_sums), TEST(idle),
 };
