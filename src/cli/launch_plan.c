@@ -180,6 +180,6 @@ void launch_predict(struct launch *l, const struct cli_arguments *a) {
         fprintf(stderr, "trireme: -n %d: a step is predicted to take %.4g ms, %.2f times as long "
                 "as with one worker: -n 1\n", settled.workers, 1e3 * l->predicted[settled.workers],
                 l->predicted[settled.workers] / l->predicted[1]);
-    price_kinds_free(&kinds);
+    kinds_free(&kinds);
     prices_free(&p);
 }

@@ -95,7 +95,7 @@ tri_status cli_price(const char *model, const tri_run *run, enum find_measure wh
     }
     if (!status && json) describe_json(&is_priced, measured, out);
     else if (!status) describe(model, run, &is_priced, measured, out);
-    price_kinds_free(&kinds);
+    kinds_free(&kinds);
     prices_free(&p);
     text_free(&path);
     return status;

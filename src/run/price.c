@@ -10,6 +10,7 @@
 #include "plan/rebatch.h"
 #include "run/executor.h"
 #include "run/items.h"
+#include "run/kinds.h"
 #include "run/open.h"
 #include "run/profile.h"
 
@@ -22,8 +23,6 @@
 /* Seconds that workers take to open a step and to end it: two take so much longer for one of the
  * linear model than one process does. */
 #define OF_WORKERS 2.4e-6
-/* Seconds from what a member of a replica publishes until another that waits for it goes on. */
-#define OF_A_WAIT 4e-6
 
 /* ---- units ---- */
 
@@ -300,49 +299,18 @@ struct pricing {
     struct prices seen; /* the units of the step */
     int known, lacks;
     bool rated, failed;
-    struct prices *kinds; /* by operators: seconds of all units that are known; and in `calls`, the
-                           * picoseconds that they would take at usual rates. "": of all kinds */
+    struct price_kinds *kinds;
     double lanes, moves; /* seconds of units of a lane, and of its moves */
 };
 
-/* Usual rates of a core. Only their ratio counts where any unit is known. */
-#define USUAL_FLOPS 5e10
-#define USUAL_BYTES 1e10
-#define LAUNCH 1e-6 /* seconds, of any unit */
-
-static double usual_of(double flops, double bytes) {
-    return LAUNCH + flops / USUAL_FLOPS + bytes / USUAL_BYTES;
-}
-
 static double usual(const struct program *p, size_t i) {
     const struct work is = profile_work(p, i);
-    return usual_of(is.flops, is.bytes);
+    return kinds_usual(is.flops, is.bytes);
 }
 
 /* "matmul+add" */
 static void kind_of(const struct unit *u, struct text *t) {
     for (int k = 0; k < u->n; k++) text_add(t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
-}
-
-static void add_kind(struct pricing *w, const char *kind, double seconds, double usual) {
-    const struct price *before = prices_find(w->kinds, kind, 1);
-    const struct price now = {kind, 1, (before ? before->seconds : 0) + seconds,
-                              (before ? before->calls : 0) + (int64_t)(1e12 * usual)};
-    w->failed |= prices_add(w->kinds, &now) != TRI_OK;
-}
-
-static double rated(const struct prices *kinds, const char *kind, double usual) {
-    const struct price *is = prices_find(kinds, kind, 1);
-    if (!is) is = prices_find(kinds, "", 1);
-    return is ? usual * is->seconds / (1e-12 * (double)is->calls) : usual;
-}
-
-double price_rated(const struct price_kinds *k, const char *op, double flops, double bytes) {
-    return rated(&k->sum, op, usual_of(flops, bytes));
-}
-
-double price_rated_move(const struct price_kinds *k, int rounds, double bytes) {
-    return rounds * OF_A_WAIT + rated(&k->sum, "", bytes / USUAL_BYTES);
 }
 
 static double price_of(struct pricing *w, const struct program *p, size_t i) {
@@ -361,10 +329,9 @@ static double price_of(struct pricing *w, const struct program *p, size_t i) {
     kind_of(u, &kind);
     w->failed |= kind.failed;
     if (is && w->kinds && !w->rated && !kind.failed) {
-        add_kind(w, kind.data, seconds, usual(p, i));
-        add_kind(w, "", seconds, usual(p, i));
+        w->failed |= kinds_add(w->kinds, kind.data, seconds, usual(p, i)) != TRI_OK;
     }
-    if (!is && w->rated && !kind.failed) seconds = rated(w->kinds, kind.data, usual(p, i));
+    if (!is && w->rated && !kind.failed) seconds = kinds_rate(w->kinds, kind.data, usual(p, i));
     text_free(&kind);
     return seconds;
 }
@@ -430,7 +397,7 @@ static void play_round(struct play *y, size_t item, int round) {
         int64_t begin, end;
         replica_parts(it, round, e, executors, &begin, &end);
         if (begin == end) continue;
-        if (*now < ready) *now = ready + OF_A_WAIT;
+        if (*now < ready) *now = ready + KINDS_WAIT;
         *now += y->seconds[item] * (double)(end - begin) / (double)parts;
     }
 }
@@ -578,7 +545,7 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
 
 tri_status price_run(const tri_run *run, const struct prices *p, struct price_kinds *kinds,
                      struct run_price *out) {
-    struct pricing w = {.p = p, .run = run, .kinds = kinds ? &kinds->sum : NULL};
+    struct pricing w = {.p = p, .run = run, .kinds = kinds};
     tri_status status = price_all(&w, out);
     prices_free(&w.seen);
     if (!status && kinds && out->known < out->units) {
@@ -589,5 +556,3 @@ tri_status price_run(const tri_run *run, const struct prices *p, struct price_ki
     arena_free(&w.arena);
     return status;
 }
-
-void price_kinds_free(struct price_kinds *k) { prices_free(&k->sum); }

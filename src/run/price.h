@@ -4,8 +4,8 @@
 #ifndef RUN_PRICE_H
 #define RUN_PRICE_H
 
-#include "price/prices.h"
 #include "price/step.h"
+#include "run/kinds.h"
 #include "run/run.h"
 
 struct run_price {
@@ -26,23 +26,14 @@ tri_status price_measure(tri_run *run, double least, struct prices *p, double *s
  * process, with as many threads as all workers have, on random samples. A few units run in several
  * workers alone, and stay unknown. *seconds: of a step, if it is one of that run; else 0. */
 tri_status price_learn(const tri_run *run, double least, struct prices *p, double *seconds);
-/* By the operators of a unit: what those with a price take, compared with usual rates. */
-struct price_kinds {
-    struct prices sum;
-};
 /* With the executable that the run begins with. If some units are not known, `step` is not set; but
  * with kinds (nullable), these get a price by their operations and bytes, as units of the same
  * operators take that are known, of this run and of those that were priced before. */
 tri_status price_run(const tri_run *run, const struct prices *p, struct price_kinds *kinds,
                      struct run_price *out);
-/* Seconds of an operator, and of a move between members of a replica in so many rounds, by the
- * rates of what is known. */
-double price_rated(const struct price_kinds *k, const char *op, double flops, double bytes);
-double price_rated_move(const struct price_kinds *k, int rounds, double bytes);
 /* The name of something else that is kept with the prices, of this network, whatever its batch and
  * lanes; null: out of memory. */
 const char *price_network(struct arena *a, const tri_run *run, const char *what);
 #define PRICE_ERROR "measured over predicted" /* of the latest run with a plan that was found */
-void price_kinds_free(struct price_kinds *k);
 
 #endif

@@ -234,11 +234,11 @@ static bool is_cut(const struct find *f, struct found *p) {
 /* ---- splits that are searched ---- */
 
 static double node_seconds(const void *of, const tri_node *n, double flops, double bytes) {
-    return price_rated(of, n->entry->op->name, flops, bytes);
+    return kinds_operator(of, n->entry->op->name, flops, bytes);
 }
 
 static double move_seconds(const void *of, int rounds, double bytes) {
-    return price_rated_move(of, rounds, bytes);
+    return kinds_move(of, rounds, bytes);
 }
 
 /* Fails with TRI_USAGE if it is no plan. */
@@ -429,7 +429,7 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
 void find_free(struct find *f) {
     for (size_t i = 0; i < f->n; i++) trial_end(f->own, f->plan[i].run);
     free(f->plan);
-    price_kinds_free(&f->kinds);
+    kinds_free(&f->kinds);
     arena_free(&f->arena);
     *f = (struct find){0};
 }
