@@ -60,8 +60,8 @@ static int all_threads(const tri_run *run) {
 static int claimers_of(const struct machine *m, const tri_run *run, int k, int *threads) {
     const int size = run->executor->size(run);
     /* As worker_team does. */
-    const bool team = size < host_cores() || m->lanes < host_cores();
-    *threads = machine_is_joint(m) && team ? run_threads(run) : 1;
+    const int cores = machine_is_joint(m) ? host_cores() : 0;
+    *threads = size < cores || m->lanes < cores ? run_threads(run) : 1;
     if (k && m->members > 1) {
         *threads *= m->members;
         return m->replicas * *threads > all_threads(run) ? 1 : m->replicas;
@@ -313,10 +313,10 @@ static void kind_of(const struct unit *u, struct text *t) {
     for (int k = 0; k < u->n; k++) text_add(t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
 }
 
-static double price_of(struct pricing *w, const struct program *p, size_t i) {
+/* busy: of the program; to know the cores is slow. */
+static double price_of(struct pricing *w, const struct program *p, size_t i, int busy) {
     const struct unit *u = p->item[i].unit;
     const char *text = unit_text(&w->arena, w->run, u);
-    const int busy = busy_of(w->run, p);
     const struct price *is = text ? prices_find(w->p, text, busy) : NULL;
     w->failed |= !text;
     if (text && !prices_find(&w->seen, text, busy)) {
@@ -347,10 +347,11 @@ static struct step_units units_of_program(struct pricing *w, const struct progra
     if (!p->g) return u;
     u.seconds = zeros(w, p->n_items, sizeof *u.seconds);
     u.parts = zeros(w, p->n_items, sizeof *u.parts);
+    const int busy = busy_of(w->run, p);
     for (; u.n < p->n_items && !w->failed; u.n++) {
         const struct program_item *i = &p->item[u.n];
         const int64_t parts = i->parts[0] > i->parts[1] ? i->parts[0] : i->parts[1];
-        u.seconds[u.n] = price_of(w, p, u.n);
+        u.seconds[u.n] = price_of(w, p, u.n, busy);
         u.parts[u.n] = parts < 1 ? 1 : parts > PLAN_MOST_THREADS ? PLAN_MOST_THREADS : (int)parts;
     }
     return u;
@@ -514,8 +515,9 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     for (int s = to->pipeline ? 0 : 1; s >= 0 && !w->failed; s--) add_size(w, m, k, s, to);
     bool sums = false; /* else the step makes all of them */
     for (int i = 0; i < t->shape.n_tops; i++) sums |= t->shape.top[i] >= t->shape.lanes;
+    const int busy = sums ? busy_of(w->run, t->merge) : 0;
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
-        to->sum[t->bucket_of[i]] += price_of(w, t->merge, i);
+        to->sum[t->bucket_of[i]] += price_of(w, t->merge, i, busy);
     if (to->pipeline && !w->failed) add_leg_sums(m, to);
 }
 
