@@ -7,8 +7,9 @@
 #include "price/prices.h"
 
 struct price_kinds {
-    struct prices sum; /* by operators, "matmul+add": seconds of all units that are known; and in
-                        * `calls`, the picoseconds that they would take at usual rates. "": of all */
+    /* By operators, "matmul+add", and "" for all: the seconds of all units that are known; and in
+     * `calls`, the picoseconds that they would take at usual rates. */
+    struct prices sum;
 };
 
 /* Seconds from what a member of a replica publishes until another that waits for it goes on. */
