@@ -62,7 +62,7 @@ bool sockets_refuse(struct sockets *s, const char *from, const char *why, char l
 tri_status sockets_add(struct sockets *s, struct sock *x, int fd, uint32_t events);
 void sockets_remove(struct sockets *s, struct sock *x); /* and closes it */
 void sockets_watch(struct sockets *s, struct sock *x, uint32_t events);
-/* Nothing is told of it, not even its end, until it is watched again. */
+/* Reports no event of it, not even its end, until sockets_watch. */
 void sockets_rest(struct sockets *s, struct sock *x);
 void sockets_set_deadline(struct sockets *s, struct sock *x, int64_t deadline);
 

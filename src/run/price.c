@@ -101,16 +101,18 @@ static tri_status add_prices(const tri_run *run, double *time, size_t steps, str
     const double more = disturbed(time, items_number(run), steps);
     struct prices sum = {0}; /* by text: the seconds and calls of a step */
     struct item_at at;
+    const struct program *of = NULL;
+    int busy = 0;
     tri_status status = TRI_OK;
     for (int i = 0; !status && items_find(run, i, &at); i++) {
         const int64_t calls = profile_calls(run, i);
+        if (at.p != of) busy = busy_of(run, of = at.p);
         if (!calls) continue;
         const char *text = unit_text(&sum.arena, run, at.p->item[at.i].unit);
         if (!text) {
             status = base_no_memory("the prices of units");
             break;
         }
-        const int busy = busy_of(run, at.p);
         const struct price *before = prices_find(&sum, text, busy);
         struct price now = before ? *before : (struct price){.unit = text, .busy = busy};
         now.seconds += more * (double)steps * time[(size_t)i * MOST_STEPS + steps / 2];
@@ -313,7 +315,7 @@ static void kind_of(const struct unit *u, struct text *t) {
     for (int k = 0; k < u->n; k++) text_add(t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
 }
 
-/* busy: of the program; to know the cores is slow. */
+/* busy: of the program, found once, as host_cores reads files. */
 static double price_of(struct pricing *w, const struct program *p, size_t i, int busy) {
     const struct unit *u = p->item[i].unit;
     const char *text = unit_text(&w->arena, w->run, u);

@@ -250,6 +250,7 @@ static tri_status search_splits(struct find *f, struct found *p) {
     tri_options o = p->t.options;
     o.batch = p->t.batch;
     o.lanes = p->lanes;
+    o.strategy = NULL; /* what an earlier search has found */
     if (recompute_is_word(o.recompute)) o.recompute = NULL; /* which splits no operator otherwise */
     tri_status status = network_search(own->written ? own->written : own->model, &o,
                                        own->dev->kind->target, p->workers * p->threads, &prices,
@@ -332,12 +333,11 @@ static tri_status measure_plan(struct find *f, struct found *p) {
     text_add(&t, " are measured, about %.0f s\n", takes(p));
     if (!quiet && !t.failed) fputs(t.data, stderr);
     text_free(&t);
-    tri_status status = TRI_OK;
     if (price_learn(p->run, MEASURE_STEP, f->prices, &seconds))
         fprintf(stderr, "trireme: they could not be measured: %s\n", tri_message());
     f->measured += base_seconds() - began;
     f->others += host_others("", &cores) - others;
-    return status ? status : price_all(f);
+    return price_all(f);
 }
 
 static tri_status measure(struct find *f) {

@@ -386,11 +386,34 @@ static inline tri_graph *case_expand(const uint8_t *data, size_t size, int most,
     return expanded;
 }
 
+/* How far the expanded graph is from what the network computes, and if that is far, how far noise
+ * takes it. */
+static inline tri_status case_judge(const uint8_t *data, size_t size, const struct values *in,
+                                    const struct values *plain, tri_graph *expanded,
+                                    struct case_result *r) {
+    struct bytes b = {data, data + size};
+    struct values near = {0}, moved = {0}, split = {0};
+    tri_graph *again = NULL;
+    tri_status status = graph_run(expanded, 1, in, &split);
+    if (!status) r->wrong = case_distance(plain, &split);
+    if (!status && r->wrong > CASE_NEAR) {
+        again = case_network(&b);
+        case_values(again, 1e-6, &near);
+        status = graph_run(again, 1, &near, &moved);
+        if (!status) r->noise = case_distance(plain, &moved);
+    }
+    values_free(&near);
+    values_free(&moved);
+    values_free(&split);
+    tri_graph_free(again);
+    return status;
+}
+
 /* Half of the strategies are dropped until the rest can be followed. */
 static inline tri_status case_run(const uint8_t *data, size_t size, struct case_result *r) {
     struct bytes b = {data, data + size};
-    struct values in = {0}, near = {0}, plain = {0}, moved = {0}, split = {0};
-    tri_graph *g = case_network(&b), *expanded = NULL, *again = NULL;
+    struct values in = {0}, plain = {0};
+    tri_graph *g = case_network(&b), *expanded = NULL;
     *r = (struct case_result){.splits = CASE_ASKS};
     tri_status status = tri_graph_status(g);
     if (status) { /* a network that is refused */
@@ -399,27 +422,15 @@ static inline tri_status case_run(const uint8_t *data, size_t size, struct case_
         return TRI_OK;
     }
     case_values(g, 0, &in);
-    case_values(g, 1e-6, &near);
     status = graph_run(g, 1, &in, &plain);
     if (status == TRI_USAGE) status = TRI_OK, r->splits = 0; /* too few samples for a statistic */
     for (; r->splits && !expanded && !status; r->splits -= !expanded ? (r->splits + 1) / 2 : 0)
         expanded = case_expand(data, size, r->splits, &r->text);
     if (expanded) expanded->mesh = (struct mesh){0};
-    if (!status && expanded) status = graph_run(expanded, 1, &in, &split);
-    if (!status && expanded) r->wrong = case_distance(&plain, &split);
-    if (!status && expanded && r->wrong > CASE_NEAR) {
-        b = (struct bytes){data, data + size};
-        again = case_network(&b);
-        status = graph_run(again, 1, &near, &moved);
-        if (!status) r->noise = case_distance(&plain, &moved);
-    }
+    if (!status && expanded) status = case_judge(data, size, &in, &plain, expanded, r);
     values_free(&in);
-    values_free(&near);
     values_free(&plain);
-    values_free(&moved);
-    values_free(&split);
     tri_graph_free(g);
-    tri_graph_free(again);
     tri_graph_free(expanded);
     return status;
 }

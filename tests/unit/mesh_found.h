@@ -80,36 +80,22 @@ static inline tri_graph *found_expand(tri_graph *g, struct case_result *r, tri_s
 
 static inline tri_status found_run(const uint8_t *data, size_t size, struct case_result *r) {
     static const char *const mesh[] = {"a=2", "a=3", "a=4", "a=2,b=2", "a=2,b=3", "a=3,b=2"};
-    struct values in = {0}, near = {0}, plain = {0}, moved = {0}, split = {0};
+    struct values in = {0}, plain = {0};
     struct bytes b = {data, data + size}, from = b;
-    tri_graph *g = case_network(&b), *again = case_network(&from), *expanded = NULL;
-    (tri_mesh)(again, mesh[pick(&b, COUNT(mesh))]);
-    *r = (struct case_result){.text = tri_graph_print(again)};
+    tri_graph *g = case_network(&b), *meshed = case_network(&from), *expanded = NULL;
+    (tri_mesh)(meshed, mesh[pick(&b, COUNT(mesh))]);
+    *r = (struct case_result){.text = tri_graph_print(meshed)};
     tri_status status = tri_graph_status(g);
     const bool refused = status;
-    if (refused) status = TRI_OK;
     case_values(g, 0, &in);
-    case_values(g, 1e-6, &near);
     if (!refused) status = graph_run(g, 1, &in, &plain);
-    const bool runs = !refused && status != TRI_USAGE; /* else too few samples for a statistic */
-    if (!runs) status = TRI_OK;
-    if (runs && !status) expanded = found_expand(again, r, &status);
-    if (!status && expanded) status = graph_run(expanded, 1, &in, &split);
-    if (!status && expanded) r->wrong = case_distance(&plain, &split);
-    if (!status && expanded && r->wrong > CASE_NEAR) {
-        tri_graph_free(g);
-        from = (struct bytes){data, data + size};
-        g = case_network(&from);
-        status = graph_run(g, 1, &near, &moved);
-        if (!status) r->noise = case_distance(&plain, &moved);
-    }
+    if (refused || status == TRI_USAGE) status = TRI_OK; /* too few samples for a statistic */
+    else if (!status) expanded = found_expand(meshed, r, &status);
+    if (!status && expanded) status = case_judge(data, size, &in, &plain, expanded, r);
     values_free(&in);
-    values_free(&near);
     values_free(&plain);
-    values_free(&moved);
-    values_free(&split);
     tri_graph_free(g);
-    tri_graph_free(again);
+    tri_graph_free(meshed);
     tri_graph_free(expanded);
     return status;
 }
