@@ -288,8 +288,9 @@ def removal(_):
             os.close(theirs)
             need(os.read(ours, 2) == b"on", "no bed in a child")
         firsts = [int(open(f"{bed.bed}/pids/{name}").read()) for name in ("bed", "h0", "h1")]
-        kinds = {os.stat(f"/proc/{pid}/ns/{kind}").st_ino for pid in firsts
-                 for kind in KINDS}
+        # A namespace that is held open keeps its number, which otherwise another test's bed may get.
+        held = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for pid in firsts for kind in KINDS]
+        kinds = {os.fstat(fd).st_ino for fd in held}
         need(len(kinds) == 13 and not gone(kinds, "/nowhere"), f"{len(kinds)} namespaces")
         if child:
             os.kill(child, signal.SIGKILL)
@@ -299,6 +300,8 @@ def removal(_):
             bed.remove()
             need(process.wait(5) == -signal.SIGKILL, "a process lives after remove")
         wait_for(lambda: gone(kinds, bed.bed), f"something is left after {how}", 5)
+        for fd in held:
+            os.close(fd)
     need(open("/proc/self/mountinfo").read() == before, "mounts are left")
 
 
