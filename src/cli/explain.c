@@ -185,7 +185,7 @@ static tri_status plan_unsplit(const tri_run *split, size_t *bytes) {
 /* What a step takes, and how long its threads wait. */
 static tri_status explain_price(const char *model, const tri_run *run) {
     struct text t = {0};
-    tri_status status = cli_price(model, run, FIND_ALWAYS, false, &t);
+    tri_status status = cli_price(model, run, &(struct price_ask){.when = FIND_ALWAYS}, &t);
     if (status) text_free(&t);
     return status ? status : cli_print(&t);
 }

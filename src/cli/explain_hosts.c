@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/explain.h"
 #include "launch/links.h"
+#include "machine/dealt.h"
 #include "plan/explain_path.h"
 #include "plan/wire_ask.h"
 #include "profile/lines.h"
@@ -96,28 +97,22 @@ static tri_status plan(struct cli_arguments *a, const struct hosts *h, const cha
 
 /* ---- what a step moves ---- */
 
-/* A plan's phase, and how its sums are dealt. */
-struct dealt {
-    const struct tree *tree;
-    int phase, cut_nodes; /* cut_nodes: that are rounded, without those above */
-    struct transfer_share share;
-    int begin[HOSTS_MOST + 1];
+/* A phase, and its transfers. */
+struct moved {
+    struct dealt dealt;
+    int cut_nodes; /* that are rounded, without those above */
     struct transfers by[PATHS]; /* of one bucket; hosts is 0: not made */
     bool *again[PATHS]; /* by transfer: its sender has sent the same to another host */
-    struct path_price price[PATHS];
 };
 
-static tri_status deal(const tri_run *run, int phase, const struct hosts *h, struct dealt *d) {
-    const struct machine *m = run->machine;
-    const struct tree *t = &m->tree[1];
-    *d = (struct dealt){.tree = &m->tree[phase], .phase = phase};
+static tri_status deal(const tri_run *run, int phase, struct moved *d) {
+    const struct tree *t = &run->machine->tree[1];
+    *d = (struct moved){0};
     if (t->cut >= 0) d->cut_nodes = lane_tree_cut(&t->shape, t->cut, NULL);
-    hosts_deal(&t->shape, t->cut, h->list.n, h->weight, d->begin);
-    d->share = (struct transfer_share){.hosts = h->list.n, .begin = d->begin, .buckets = 1};
-    return path_prices(&d->tree->shape, &d->share, d->price);
+    return dealt_make(run->machine, phase, &d->dealt);
 }
 
-static void deal_free(struct dealt *d) {
+static void deal_free(struct moved *d) {
     for (int p = 0; p < PATHS; p++) {
         transfers_free(&d->by[p]);
         free(d->again[p]);
@@ -137,38 +132,16 @@ static tri_status find_again(const struct lane_tree *tree, const struct transfer
     return sender ? TRI_OK : base_no_memory("a path");
 }
 
-static tri_status make_transfers(struct dealt *d, enum path path) {
-    struct transfer_share share = d->share;
-    share.path = &path;
+static tri_status make_transfers(struct moved *d, enum path path) {
+    const struct lane_tree *shape = &d->dealt.tree->shape;
+    const struct transfer_share share = {.hosts = d->dealt.hosts, .begin = d->dealt.begin,
+                                         .buckets = 1, .path = &path};
     if (d->by[path].hosts) return TRI_OK;
-    tri_status status = transfers_make(&d->tree->shape, &share, &d->by[path]);
+    tri_status status = transfers_make(shape, &share, &d->by[path]);
     if (status) return status;
     d->again[path] = calloc((size_t)d->by[path].n + 1, sizeof(bool));
-    return d->again[path] ? find_again(&d->tree->shape, &d->by[path], d->again[path])
+    return d->again[path] ? find_again(shape, &d->by[path], d->again[path])
                           : base_no_memory("a path");
-}
-
-#define PACKED 0.85 /* about; it follows from the numbers */
-
-static double range_bytes(const struct wire_map *m, uint64_t first, uint64_t n) {
-    return (wire_is_packed(m) ? PACKED : 1) * (double)wire_bytes(m, first, n);
-}
-
-static double bytes_of(const struct wire_map *m) { return range_bytes(m, 0, wire_blocks(m)); }
-
-/* By which path a bucket goes, and what each would take; below 0: it cannot go
- * so, or the links are not known. As ferry/schedule.c chooses. */
-/* As a ferry does; see ferry/schedule.c. */
-static enum path taken(const struct dealt *d, const struct hosts *h, int bucket) {
-    const struct wire_map map = tree_map(d->tree, bucket);
-    return d->phase && d->tree->bucket[bucket].adds
-               ? path_taken(d->price, h->path, &h->link, bytes_of(&map)) : PATH_EXCHANGE;
-}
-
-/* Negative: it is not known, or the path is not allowed. */
-static double seconds_by(const struct dealt *d, const struct hosts *h, int bucket, enum path path) {
-    const struct wire_map map = tree_map(d->tree, bucket);
-    return h->link.bandwidth > 0 ? path_seconds(&d->price[path], &h->link, bytes_of(&map)) : -1;
 }
 
 /* Of a step. */
@@ -189,15 +162,16 @@ static double numbers_rounded(const struct wire_map *m) {
 }
 
 /* What is sent to several hosts is coded once. */
-static void add_transfers(const struct dealt *d, enum path path, const struct wire_map *map,
+static void add_transfers(const struct moved *d, enum path path, const struct wire_map *map,
                           struct traffic *to) {
     const struct transfers *t = &d->by[path];
     const bool plain = wire_is_plain(map);
+    const int *const begin = d->dealt.begin;
     for (int i = 0; i < t->n; i++) {
         const struct transfer *x = &t->all[i];
         uint64_t first, n;
         wire_chunk(map, x->chunk, t->chunks[0], &first, &n);
-        const double bytes = range_bytes(map, first, n),
+        const double bytes = dealt_range_bytes(map, first, n),
                      whole = (double)wire_slot_bytes(map, first, n);
         to->host[x->from].sent += bytes;
         to->host[x->from].sent_whole += whole;
@@ -208,21 +182,22 @@ static void add_transfers(const struct dealt *d, enum path path, const struct wi
         if (!d->again[path][i]) to->host[x->from].coded += whole / 4;
     }
     for (int h = 0; h < t->hosts && !plain; h++) {
-        const double own = (double)d->cut_nodes * (d->begin[h + 1] - d->begin[h]) /
-                           d->begin[t->hosts],
-                     above = d->tree->shape.n_tops > 1 ? 0 : d->cut_nodes - 1;
+        const double own = (double)d->cut_nodes * (begin[h + 1] - begin[h]) /
+                           begin[t->hosts],
+                     above = d->dealt.tree->shape.n_tops > 1 ? 0 : d->cut_nodes - 1;
         to->host[h].rounded += numbers_rounded(map) *
                                (own + (t->chunks[0] > 1 ? above / t->hosts : above));
     }
 }
 
-static tri_status add_bucket(struct dealt *d, const struct hosts *h, int bucket,
+static tri_status add_bucket(struct moved *d, const struct hosts *h, int bucket,
                              struct traffic *to) {
-    const struct wire_map map = tree_map(d->tree, bucket);
-    const enum path path = taken(d, h, bucket);
+    const struct wire_map map = tree_map(d->dealt.tree, bucket);
+    const enum path path = dealt_path(&d->dealt, h->path, &h->link, bucket);
     tri_status status = make_transfers(d, path);
     if (!status) add_transfers(d, path, &map, to);
-    if (!status && h->link.bandwidth > 0) to->seconds += seconds_by(d, h, bucket, path);
+    if (!status && h->link.bandwidth > 0)
+        to->seconds += dealt_seconds(&d->dealt, &h->link, bucket, path);
     return status;
 }
 
@@ -234,11 +209,12 @@ static tri_status add_step(const tri_run *run, const struct hosts *h, struct tra
     tri_status status = TRI_OK;
     *to = (struct traffic){0};
     for (int k = 0; k < 2 && !status; k++) {
-        struct dealt d;
-        if (!run->machine->tree[k].g) continue;
-        status = deal(run, k, h, &d);
-        for (int b = 0; b < d.tree->buckets.n && !status; b++)
-            if (is_summed(d.tree, b)) status = add_bucket(&d, h, b, to);
+        struct moved d;
+        const struct tree *t = &run->machine->tree[k];
+        if (!t->g) continue;
+        status = deal(run, k, &d);
+        for (int b = 0; b < t->buckets.n && !status; b++)
+            if (is_summed(t, b)) status = add_bucket(&d, h, b, to);
         deal_free(&d);
     }
     return status;
@@ -384,7 +360,7 @@ static void add_to_group(struct alike *g, int number, enum path path, double byt
 }
 
 /* A row for each bucket, or in short for those that follow one another and go by the same path. */
-static void add_buckets(struct text *t, struct dealt *d, const struct hosts *h, bool full) {
+static void add_buckets(struct text *t, const struct dealt *d, const struct hosts *h, bool full) {
     struct text cells = {0};
     struct alike g = {0};
     const bool timed = h->link.bandwidth > 0;
@@ -392,15 +368,14 @@ static void add_buckets(struct text *t, struct dealt *d, const struct hosts *h, 
     for (int p = 0; p < PATHS && timed; p++) text_add(&cells, "\t%s", path_name((enum path)p));
     text_add(&cells, "\n");
     for (int b = 0, n = 0; b < d->tree->buckets.n; b++) {
-        const struct wire_map map = tree_map(d->tree, b);
         double seconds[PATHS];
         if (!is_summed(d->tree, b)) continue;
-        const enum path path = taken(d, h, b);
+        const enum path path = dealt_path(d, h->path, &h->link, b);
         for (int p = 0; p < PATHS; p++)
             seconds[p] = p == (int)path || (!h->path && d->tree->bucket[b].adds)
-                             ? seconds_by(d, h, b, (enum path)p) : -1;
+                             ? dealt_seconds(d, &h->link, b, (enum path)p) : -1;
         if (g.first && (full || path != g.path)) add_group(&cells, &g, timed), g.first = 0;
-        add_to_group(&g, ++n, path, bytes_of(&map), seconds);
+        add_to_group(&g, ++n, path, dealt_bytes(d, b), seconds);
     }
     if (g.first) add_group(&cells, &g, timed);
     text_add(t, "\nbuckets of gradients, in the order in which they leave%s\n",
@@ -538,7 +513,7 @@ static tri_status explain_bare(const struct cli_arguments *a, const struct own *
 static tri_status explain_plan(const struct own *own, const struct hosts *h, const char *model,
                                const tri_run *run, struct text *t) {
     struct dealt d;
-    tri_status status = deal(run, 1, h, &d);
+    tri_status status = dealt_make(run->machine, 1, &d);
     if (status) return status;
     add_head(t, model, run, h, d.begin);
     add_links(t, h);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "crew/head.h"
+#include "launch/host_list.h"
+#include "launch/links.h"
 #include "plan/plan_file.h"
 
 #define MOST_LEASE 86400 /* seconds */
@@ -21,7 +23,7 @@ static tri_status take_plan(struct launch *l, const tri_options *o, int64_t *thr
     if (!p) return o->plan ? base_last() : TRI_OK;
     int64_t workers = plan_number(p, PLAN_WORKERS);
     *threads = plan_number(p, PLAN_THREADS);
-    if (!l->workers && workers > 1) l->workers = (int)workers;
+    if (!l->workers && (workers > 1 || (workers && l->hosts))) l->workers = (int)workers;
     return TRI_OK;
 }
 
@@ -54,6 +56,22 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
                          "--stall-timeout, --start-timeout, --grace and --no-kill are for several "
                          "workers: add -n N");
     return TRI_OK;
+}
+
+/* With links that have been measured, sums may take other paths. */
+tri_status cli_size(const struct launch *l, struct crew_size *size, struct path_link *link) {
+    struct host_list list;
+    struct path_link own = {0};
+    *size = launch_size(l);
+    if (link) *link = own;
+    if (!l->hosts) return TRI_OK;
+    tri_status status = host_list_size(l->hosts, size);
+    if (!status) status = host_list_read(l->hosts, &list);
+    if (!status) status = launch_check_path(l, size->hosts);
+    if (!status) status = links_slowest(&list, &own);
+    size->paths = l->path ? l->path != 1 + PATH_EXCHANGE : size->hosts > 2 && own.bandwidth > 0;
+    if (link) *link = own;
+    return status;
 }
 
 bool cli_is_worker(void) { return getenv(CREW_ENV_STORE) != NULL; }

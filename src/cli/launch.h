@@ -9,6 +9,10 @@
 /* With -n, --threads sets the threads of each worker. Without -n, refuses the options that only
  * several workers use. */
 tri_status cli_check_launch(struct launch *launch, const tri_options *o);
+/* The size of a settled launch, with the hosts that it names. link: between these, as it has been
+ * measured; nullable. */
+struct path_link;
+tri_status cli_size(const struct launch *l, struct crew_size *size, struct path_link *link);
 /* Whether this process is one of the workers. */
 bool cli_is_worker(void);
 

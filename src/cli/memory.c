@@ -8,8 +8,6 @@
 #include "cli/visit.h"
 #include "machine/budget.h"
 #include "crew/head.h"
-#include "launch/host_list.h"
-#include "launch/links.h"
 #include "run/evaluate.h"
 #include "run/trial.h"
 #include "run/open.h"
@@ -129,25 +127,14 @@ static tri_status compare_levels(struct text *t, struct cli_arguments *a,
     return TRI_OK;
 }
 
-/* Plans as the run would: with links that have been measured, sums may take other paths. */
-static tri_status size_of_hosts(const struct launch *l, struct crew_size *size) {
-    struct host_list list;
-    struct path_link link = {0};
-    tri_status status = host_list_size(l->hosts, size);
-    if (!status) status = host_list_read(l->hosts, &list);
-    if (!status && size->hosts > 2) status = links_slowest(&list, &link);
-    size->paths = link.bandwidth > 0;
-    return status;
-}
-
 static int run(const struct command *c, int argc, char **argv) {
     struct cli_arguments a;
     struct launch l = {0};
     if (cli_read(c, argc, argv, &l, &a) || cli_check_launch(&l, &a.options)) return cli_fail();
     const bool alone = !l.workers && !l.hosts;
     launch_settle(&l);
-    struct crew_size several = launch_size(&l);
-    if (l.hosts && size_of_hosts(&l, &several)) return cli_fail();
+    struct crew_size several;
+    if (cli_size(&l, &several, NULL)) return cli_fail();
     if (crew_check(&several)) return cli_fail();
     if (a.program) return visit_start(&a);
     const struct crew_size *size = alone ? NULL : &several;

@@ -79,9 +79,10 @@ static void add_ms(const struct found *p, struct text *t) {
 /* Without what takes its time: "moves 14 %, waits 9 %". */
 static void add_shares(const struct found *p, struct text *t) {
     const struct step_price *s = &p->price.step;
-    const double waits = 1 - (s->units + p->price.overhead) / s->seconds;
+    const double waits = 1 - (s->units + p->price.overhead + s->moves) / s->seconds;
     const double moves = p->price.moves * s->units / s->seconds;
     if (moves >= 0.0005) text_add(t, "moves %.1f %%, ", 100 * moves);
+    if (s->moves > 0) text_add(t, "hosts %.1f %%, ", 100 * s->moves / s->seconds);
     text_add(t, "waits %.1f %%", 100 * (waits > 0 ? waits : 0));
 }
 
@@ -108,7 +109,9 @@ static size_t count(const struct find *f, enum found_how how) {
 }
 
 static void head(const struct find *f, struct text *t) {
-    text_add(t, "this machine: %d cores, ", host_cores());
+    const int hosts = f->ask.size.hosts;
+    if (hosts) text_add(t, "%d host(s) like this machine: %d cores, ", hosts, host_cores());
+    else text_add(t, "this machine: %d cores, ", host_cores());
     budget_mib(f->limit, t);
     text_add(t, " MiB%s; ", f->own->options.memory_limit ? " asked" : "");
     const double others = f->measured > 0 ? f->others / f->measured : 0;
@@ -133,6 +136,13 @@ static void verdict(const struct find *f, struct text *t) {
     if (cut) text_add(t, ", %zu could not be better", cut);
     if (refused) text_add(t, "; %zu the network does not allow", refused);
     text_add(t, "\n");
+    if (f->alone > 0) {
+        const double ratio = f->alone / f->plan[0].price.step.seconds;
+        const int hosts = f->ask.size.hosts;
+        if (ratio > 1) text_add(t, "%d hosts are %.2f times as fast as one of them", hosts, ratio);
+        else text_add(t, "one of the hosts alone is %.2f times as fast", 1 / ratio);
+        text_add(t, ", with the first plan\n");
+    }
     if (rated) text_add(t, "~: units of %zu plan(s) were not measured, but priced by their "
                         "operations and bytes\n", rated);
 }
@@ -196,8 +206,11 @@ static void json_plan(const struct found *p, struct text *t) {
 }
 
 static void json(const struct find *f, struct text *t) {
-    text_add(t, "{\"cores\":%d,\"limit\":%zu,\"measured_s\":%.3f,\"plans\":[", host_cores(),
-             f->limit, f->measured);
+    text_add(t, "{\"cores\":%d,\"limit\":%zu,\"measured_s\":%.3f", host_cores(), f->limit,
+             f->measured);
+    if (f->ask.size.hosts)
+        text_add(t, ",\"hosts\":%d,\"alone\":%.9g", f->ask.size.hosts, f->alone);
+    text_add(t, ",\"plans\":[");
     for (size_t i = 0; i < f->n; i++) {
         if (i) text_add(t, ",\n");
         json_plan(&f->plan[i], t);
@@ -221,9 +234,12 @@ static tri_status save(struct find *f, const struct own *own) {
 static tri_status find(const struct own *own, struct cli_arguments *a, struct prices *p,
                        const struct text *kept, struct text *out) {
     struct find f = {0};
+    struct crew_size size;
+    if (cli_size(&own->launch, &size, &p->link)) return base_last();
+    p->path = own->launch.path;
     const struct find_ask ask = {
-        .workers = own->launch.automatic ? 0 : own->launch.workers,
-        .size = launch_size(&own->launch),
+        .workers = own->launch.automatic ? 0 : size.workers, /* also those that --hosts gives */
+        .size = size,
         .recompute = a->options.recompute,
         .threads = own->launch.threads ? own->launch.threads : (int)a->options.threads,
         .any = own->launch.grain != 1 + GRAIN_KEEP,
@@ -249,9 +265,6 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text kept = {0}, out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = cli_check_launch(&own.launch, &a.options);
-    if (!status && own.launch.hosts)
-        status = base_fail(TRI_USAGE, "plans over several hosts are not searched yet: leave out "
-                           "--hosts");
     if (!status && own.row && !own.save)
         status = base_fail(TRI_USAGE, "--row %lld names the plan that --save FILE writes",
                            (long long)own.row);

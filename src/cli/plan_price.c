@@ -24,9 +24,7 @@ const struct option_row plan_price_rows[] = {
     {0},
 };
 
-static tri_status check(const struct launch *l, const tri_options *o) {
-    if (l->hosts)
-        return base_fail(TRI_USAGE, "several hosts have no price yet: leave out --hosts");
+static tri_status check(const tri_options *o) {
     const char *const surplus[] = {o->data ? "--data" : NULL, o->eval_data ? "--eval-data" : NULL,
                                    o->ckpt ? "--ckpt" : NULL};
     for (size_t i = 0; i < COUNT(surplus); i++)
@@ -43,8 +41,10 @@ static void add_time(struct text *t, double seconds) {
 static void describe(const char *model, const tri_run *run, const struct run_price *is_priced,
                      double measured, struct text *t) {
     const struct step_price *s = &is_priced->step;
+    const int hosts = run->machine->hosts;
     text_add(t, "%s, batch %lld: %lld lane(s), ", model, (long long)run_batch(run),
              (long long)run_lanes(run));
+    if (hosts) text_add(t, "%d host(s) of ", hosts);
     if (run->worker) text_add(t, "%d worker(s) of ", run->executor->size(run));
     text_add(t, "%d thread(s)\n", run_threads(run));
     const int known = is_priced->known, units = is_priced->units;
@@ -57,6 +57,9 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
         text_add(t, ", by the prices of its %d unit(s)\n", units);
     text_add(t, "in lanes ");
     add_time(t, s->lanes);
+    if (hosts) text_add(t, ", of which the last ");
+    if (hosts) add_time(t, s->moves);
+    if (hosts) text_add(t, " wait for sums of other hosts");
     text_add(t, ", before them ");
     add_time(t, s->pre);
     text_add(t, ", after them ");
@@ -69,15 +72,17 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
     text_add(t, ", of which %.1f %% pass between units\n", 100 * is_priced->overhead / measured);
 }
 
-static void describe_json(const struct run_price *p, double measured, struct text *t) {
+static void describe_json(const struct run_price *p, int hosts, double measured,
+                          struct text *t) {
     text_add(t, "{\"known\":%d,\"of\":%d", p->known, p->units);
     text_add(t, ",\"seconds\":%.9g,\"units\":%.9g,\"moves\":%.6g", p->step.seconds,
              p->step.units, p->moves);
+    if (hosts) text_add(t, ",\"hosts\":%d,\"transfers\":%.9g", hosts, p->step.moves);
     if (measured > 0) text_add(t, ",\"measured\":%.9g", measured);
     text_add(t, "}\n");
 }
 
-tri_status cli_price(const char *model, const tri_run *run, enum find_measure when, bool json,
+tri_status cli_price(const char *model, const tri_run *run, const struct price_ask *ask,
                      struct text *out) {
     struct run_price is_priced;
     struct price_kinds kinds = {{0}};
@@ -85,15 +90,17 @@ tri_status cli_price(const char *model, const tri_run *run, enum find_measure wh
     struct text path = {0};
     double measured = 0;
     tri_status status = prices_open(&p, &path);
+    p.link = ask->link;
+    p.path = ask->path;
     if (!status) status = price_check(run);
     if (!status) status = price_run(run, &p, &kinds, &is_priced);
-    if (!status && when != FIND_NEVER &&
-        (is_priced.known < is_priced.units || when == FIND_ALWAYS)) {
+    if (!status && ask->when != FIND_NEVER &&
+        (is_priced.known < is_priced.units || ask->when == FIND_ALWAYS)) {
         status = price_learn(run, MEASURE_SECONDS, &p, &measured);
         if (!status) prices_keep(&p, &path);
         if (!status) status = price_run(run, &p, &kinds, &is_priced);
     }
-    if (!status && json) describe_json(&is_priced, measured, out);
+    if (!status && ask->json) describe_json(&is_priced, run->machine->hosts, measured, out);
     else if (!status) describe(model, run, &is_priced, measured, out);
     kinds_free(&kinds);
     prices_free(&p);
@@ -102,11 +109,13 @@ tri_status cli_price(const char *model, const tri_run *run, enum find_measure wh
 }
 
 static tri_status price(const struct own *own, struct cli_arguments *a, struct text *out) {
-    tri_graph *g = cli_graph(a);
-    const struct crew_size size = launch_size(&own->launch);
-    tri_run *run = g ? run_plan(g, &a->options, own->launch.workers ? &size : NULL) : NULL;
+    struct price_ask ask = {.when = own->measure, .json = own->json, .path = own->launch.path};
+    struct crew_size size;
+    tri_status status = cli_size(&own->launch, &size, &ask.link);
+    tri_graph *g = status ? NULL : cli_graph(a);
+    tri_run *run = g ? run_plan(g, &a->options, size.workers ? &size : NULL) : NULL;
     if (!run) return base_last();
-    tri_status status = cli_price(a->model, run, own->measure, own->json, out);
+    status = cli_price(a->model, run, &ask, out);
     run_free(run);
     return status;
 }
@@ -117,8 +126,8 @@ static int run(const struct command *c, int argc, char **argv) {
     struct text out = {0};
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = cli_check_launch(&own.launch, &a.options);
-    if (!status) status = check(&own.launch, &a.options);
-    if (own.launch.workers) launch_settle(&own.launch);
+    if (!status) status = check(&a.options);
+    if (own.launch.workers || own.launch.hosts) launch_settle(&own.launch);
     run_leave_nothing(&a.options);
     a.options.data = "synthetic";
     a.options.quiet = true;

@@ -5,9 +5,15 @@
 
 #include "search/find.h"
 
-/* Adds it for a planned run, as lines or as JSON, after having measured units that are not known,
- * or all. */
-tri_status cli_price(const char *model, const tri_run *run, enum find_measure when, bool json,
+struct price_ask {
+    enum find_measure when; /* units are measured: all, or those that are not known */
+    bool json;
+    struct path_link link;  /* as in struct prices */
+    int path;
+};
+
+/* Adds it for a planned run, as lines or as JSON. */
+tri_status cli_price(const char *model, const tri_run *run, const struct price_ask *ask,
                      struct text *out);
 
 #endif

@@ -5,7 +5,7 @@
 #ifndef PRICE_PRICES_H
 #define PRICE_PRICES_H
 
-#include "base/base.h"
+#include "plan/path_choice.h"
 
 struct price {
     const char *unit;
@@ -19,6 +19,9 @@ struct prices {
     struct price *price; /* by unit, then busy */
     size_t n, capacity;
     struct arena arena;
+    /* Not kept in the file. Set by who plans for several hosts: */
+    struct path_link link; /* bandwidth 0: it is not known */
+    int path;              /* that their sums take, as option --path has it */
 };
 
 /* No prices yet, for this machine. */

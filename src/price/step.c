@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "price/step.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +23,15 @@ struct thread {
     int lane, node, bucket;
 };
 
+/* A host's lanes. */
 struct lanes {
     const struct step_lanes *of;
-    const int *order[2]; /* by size: the buckets as they are published */
-    bool *there;         /* by bucket and node */
+    int claimers, begin, end;
+    int *order[2]; /* by size: the buckets as they are published */
+    bool *there;   /* by bucket and node */
     int claimed;
-    double all; /* seconds of all threads */
+    double all;    /* seconds of all threads */
+    double *ready; /* by bucket: when all of it is there that these lanes can have */
 };
 
 static int size_of(const struct lanes *l, int lane) { return l->of->small[lane]; }
@@ -45,7 +49,7 @@ static void compute(struct lanes *l, struct thread *t, int k) {
 
 /* False: there is no lane left. */
 static bool claim(struct lanes *l, struct thread *t) {
-    if (l->claimed == l->of->tree->lanes) return false;
+    if (l->claimed == l->end) return false;
     t->lane = l->claimed++;
     compute(l, t, 0);
     return true;
@@ -59,6 +63,7 @@ static bool publish(struct lanes *l, struct thread *t) {
     const struct lane_node *n = &tree->node[t->node];
     bool *there = l->there + (size_t)bucket * (size_t)tree->n_nodes;
     there[t->node] = true;
+    if (t->now > l->ready[bucket]) l->ready[bucket] = t->now;
     if (n->top < 0 && there[n->sibling]) {
         t->node = n->parent;
         t->now += l->of->sum[bucket];
@@ -71,10 +76,10 @@ static bool publish(struct lanes *l, struct thread *t) {
 }
 
 /* Returns when the last thread is done. */
-static double run(struct lanes *l, struct thread *thread, int threads) {
+static double run(struct lanes *l, struct thread *thread) {
     double end = 0;
     int left = 0;
-    for (int i = 0; i < threads; i++) {
+    for (int i = 0; i < l->claimers; i++) {
         thread[left] = (struct thread){0};
         left += claim(l, &thread[left]);
     }
@@ -98,36 +103,118 @@ static void find_order(const struct step_lanes *of, int size, int *order) {
     }
 }
 
-static tri_status price_lanes(const struct step_lanes *of, double *seconds, double *work) {
+static tri_status time_lanes(struct lanes *l, double *seconds) {
+    const struct step_lanes *of = l->of;
     const size_t buckets = (size_t)of->buckets, nodes = (size_t)of->tree->n_nodes;
-    int *order = calloc(2 * buckets, sizeof *order);
-    bool *there = calloc(buckets * nodes, sizeof *there);
-    struct thread *thread = calloc((size_t)of->claimers, sizeof *thread);
-    const bool made = order && there && thread;
+    struct thread *thread = calloc((size_t)l->claimers, sizeof *thread);
+    l->order[0] = calloc(2 * buckets, sizeof **l->order);
+    l->there = calloc(buckets * nodes, sizeof *l->there);
+    const bool made = thread && l->order[0] && l->there;
     if (made) {
-        struct lanes l = {.of = of, .order = {order, order + buckets}, .there = there};
+        l->order[1] = l->order[0] + buckets;
         for (int size = 0; size < 2; size++)
-            if (of->at[size]) find_order(of, size, order + (size_t)size * buckets);
-        *seconds += run(&l, thread, of->claimers);
-        *work += l.all;
+            if (of->at[size]) find_order(of, size, l->order[size]);
+        *seconds = run(l, thread);
     }
-    free(order);
-    free(there);
+    free(l->order[0]);
+    free(l->there);
     free(thread);
     return made ? TRI_OK : base_no_memory("the price of a step");
 }
 
+/* ---- stages ---- */
+
+/* The turns of these lanes, in their order. */
+static tri_status of_lanes(const struct pipeline *all, int begin, int end, struct pipeline *out) {
+    int n = 0;
+    *out = *all;
+    out->lanes = end - begin;
+    out->per_track = all->per_track / all->lanes * out->lanes;
+    out->turn = calloc((size_t)(out->tracks * out->per_track) + 1, sizeof *out->turn);
+    for (int i = 0; i < all->tracks * all->per_track && out->turn; i++) {
+        const struct turn t = all->turn[i];
+        if (t.lane >= begin && t.lane < end) out->turn[n++] = (struct turn){t.leg, t.lane - begin};
+    }
+    return out->turn ? TRI_OK : base_no_memory("the price of a step");
+}
+
+static void add_ready(const struct lanes *l, const struct pipeline_times *t, double scale) {
+    const int lanes = l->end - l->begin;
+    for (int b = 0; b < l->of->buckets; b++)
+        for (int i = 0; i < lanes; i++) {
+            const double end = scale * t->end[l->of->leg_of[b] * lanes + i];
+            if (end > l->ready[b]) l->ready[b] = end;
+        }
+}
+
 /* As the schedule says; or if there are fewer claimers than tracks, each of which serves several,
  * at least the time of all legs. */
-static tri_status price_legs(const struct step_lanes *of, double *seconds, double *work) {
+static tri_status time_legs(struct lanes *l, double *seconds) {
+    struct pipeline own = {0};
     struct pipeline_times times;
-    tri_status status = pipeline_simulate(of->pipeline, of->legs, of->leg, &times);
+    tri_status status = of_lanes(l->of->pipeline, l->begin, l->end, &own);
+    if (!status) status = pipeline_simulate(&own, l->of->legs, l->of->leg, &times);
+    free(own.turn);
     if (status) return status;
-    const double all = times.busy / of->claimers;
-    *seconds += of->claimers == 1 || times.makespan < all ? all : times.makespan;
-    *work += times.busy;
+    const double all = times.busy / l->claimers;
+    *seconds = l->claimers == 1 || times.makespan < all ? all : times.makespan;
+    l->all = times.busy;
+    if (times.makespan > 0) add_ready(l, &times, *seconds / times.makespan);
     pipeline_times_free(&times);
     return TRI_OK;
+}
+
+/* ---- hosts ---- */
+
+/* Buckets move one after the other, as the last host has made them. While one moves, the host's
+ * threads compute later what comes after it, if they have no other core. Takes `ready`. Returns
+ * when all hosts have all sums. */
+static double move(const struct step_lanes *of, bool busy, double *ready) {
+    double idle = 0, end = 0, late = 0; /* idle: when the links are */
+    for (int k = 0; k < of->buckets; k++) {
+        int next = 0;
+        for (int b = 1; b < of->buckets; b++)
+            if (ready[b] < ready[next]) next = b;
+        const double there = ready[next] + late;
+        ready[next] = HUGE_VAL;
+        idle = (there > idle ? there : idle) + of->moves[next];
+        if (idle + of->above[next] > end) end = idle + of->above[next];
+        if (busy) late += of->serves[next] / of->threads / of->claimers;
+    }
+    return end;
+}
+
+static int share_of(const struct step_hosts *hosts, int host, int claimers) {
+    int most = 0;
+    for (int h = 0; h < hosts->n; h++)
+        if (hosts->workers[h] > most) most = hosts->workers[h];
+    claimers = claimers * hosts->workers[host] / most;
+    return claimers > 1 ? claimers : 1;
+}
+
+static tri_status price_phase(const struct step_shape *s, const struct step_lanes *of,
+                              struct step_price *out, double *work) {
+    const struct step_hosts *hosts = &s->hosts;
+    double *ready = calloc((size_t)of->buckets + 1, sizeof *ready), last = 0;
+    tri_status status = ready ? TRI_OK : base_no_memory("the price of a step");
+    for (int h = 0; h < (hosts->n ? hosts->n : 1) && !status; h++) {
+        struct lanes l = {.of = of, .claimers = of->claimers, .end = of->tree->lanes,
+                          .ready = ready};
+        if (hosts->n) {
+            l.claimers = share_of(hosts, h, of->claimers);
+            l.claimed = l.begin = hosts->begin[h];
+            l.end = hosts->begin[h + 1];
+        }
+        double seconds = 0;
+        if (l.begin < l.end) status = (of->pipeline ? time_legs : time_lanes)(&l, &seconds);
+        if (seconds > last) last = seconds;
+        *work += l.all / (hosts->n ? hosts->n : 1);
+    }
+    const double end = hosts->n && !status ? move(of, hosts->busy, ready) : last;
+    out->lanes += end > last ? end : last;
+    out->moves += end > last ? end - last : 0;
+    free(ready);
+    return status;
 }
 
 tri_status step_price(const struct step_shape *s, struct step_price *out) {
@@ -137,11 +224,9 @@ tri_status step_price(const struct step_shape *s, struct step_price *out) {
     out->pre = step_together(&s->pre, s->threads, &work);
     out->step = step_together(&s->step, s->threads, &work);
     for (int k = 0; k < 2 && !status; k++) {
-        const struct step_lanes *of = &s->lanes[k];
-        if (!of->tree) continue;
-        status = (of->pipeline ? price_legs : price_lanes)(of, &out->lanes, &work);
+        if (s->lanes[k].tree) status = price_phase(s, &s->lanes[k], out, &work);
     }
     out->units = work / s->threads;
-    out->seconds = out->pre + out->lanes + out->step + s->overhead;
+    out->seconds = out->pre + out->lanes + out->step + s->overhead + s->hosts.opening;
     return status;
 }

@@ -12,6 +12,7 @@
 #include "run/items.h"
 #include "run/kinds.h"
 #include "run/open.h"
+#include "run/price_hosts.h"
 #include "run/profile.h"
 
 #define WARM_STEPS 3
@@ -69,15 +70,15 @@ static int claimers_of(const struct machine *m, const tri_run *run, int k, int *
     return m->n_threads > 1 ? size * run_threads(run) : size;
 }
 
-/* The threads that compute while the program does. */
-static int busy_of(const tri_run *run, const struct program *p) {
+/* The threads that compute while the program does. lanes: that a host has at most. */
+static int busy_of(const tri_run *run, const struct program *p, int lanes) {
     const struct machine *m = run->machine;
     const struct compilation *c = &m->compilation;
     const bool shared = p->g == c->pre || p->g == c->step;
     int threads = 1, claimers = all_threads(run);
     if (!shared) claimers = claimers_of(m, run, p->g == c->lane[0] || p->g == c->lane[1] ||
                                         p->g == c->merge[1], &threads);
-    if (!shared && m->lanes < claimers) claimers = (int)m->lanes;
+    if (!shared && lanes < claimers) claimers = lanes;
     return claimers * threads;
 }
 
@@ -106,7 +107,7 @@ static tri_status add_prices(const tri_run *run, double *time, size_t steps, str
     tri_status status = TRI_OK;
     for (int i = 0; !status && items_find(run, i, &at); i++) {
         const int64_t calls = profile_calls(run, i);
-        if (at.p != of) busy = busy_of(run, of = at.p);
+        if (at.p != of) busy = busy_of(run, of = at.p, (int)run->machine->lanes);
         if (!calls) continue;
         const char *text = unit_text(&sum.arena, run, at.p->item[at.i].unit);
         if (!text) {
@@ -204,15 +205,16 @@ static void lessen(const struct machine *m, tri_options *o) {
     o->batch = m->batch / m->lanes * o->lanes;
 }
 
-/* Calls of units in a step, one after the other on the thread that makes most of them. */
-static double calls_of(const tri_run *run) {
+/* Calls of units in a step, one after the other on the thread that makes most of them. lanes: that
+ * a host has at most. */
+static double calls_of(const tri_run *run, int lanes) {
     const struct machine *m = run->executable;
     double calls = (double)(m->pre.n_items + m->step.n_items);
     for (int k = 0; k < 2; k++) {
         int threads, claimers = claimers_of(m, run, k, &threads);
         const struct program *p = k ? m->thread[0].lane : m->thread[0].count;
         if (m->tree[k].g)
-            calls += (double)((m->lanes + claimers - 1) / claimers) * (double)p->n_items;
+            calls += (double)((lanes + claimers - 1) / claimers) * (double)p->n_items;
     }
     return calls;
 }
@@ -237,7 +239,7 @@ static tri_status learn_between(const tri_run *run, double took, struct prices *
     struct run_price is;
     struct arena a = {0};
     const char *name = price_network(&a, run, BETWEEN);
-    const double calls = calls_of(run);
+    const double calls = calls_of(run, (int)run->machine->lanes);
     tri_status status = name ? price_run(run, p, NULL, &is) : base_no_memory("the prices of units");
     const double more = status ? 0 : took - is.step.seconds + is.overhead;
     if (!status && is.step.seconds > 0) /* else it has units without a price */
@@ -302,6 +304,7 @@ struct pricing {
     int known, lacks;
     bool rated, failed;
     struct price_kinds *kinds;
+    struct price_hosts hosts;
     double lanes, moves; /* seconds of units of a lane, and of its moves */
 };
 
@@ -349,7 +352,7 @@ static struct step_units units_of_program(struct pricing *w, const struct progra
     if (!p->g) return u;
     u.seconds = zeros(w, p->n_items, sizeof *u.seconds);
     u.parts = zeros(w, p->n_items, sizeof *u.parts);
-    const int busy = busy_of(w->run, p);
+    const int busy = busy_of(w->run, p, w->hosts.most);
     for (; u.n < p->n_items && !w->failed; u.n++) {
         const struct program_item *i = &p->item[u.n];
         const int64_t parts = i->parts[0] > i->parts[1] ? i->parts[0] : i->parts[1];
@@ -507,6 +510,7 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     if (k && m->compilation.stages) {
         to->pipeline = &m->pipeline;
         to->legs = &m->compilation.legs;
+        to->leg_of = t->buckets.leg;
         to->leg = zeros(w, LEGS_MOST, sizeof *to->leg);
     }
     uint8_t *small = zeros(w, (size_t)m->lanes, 1);
@@ -517,9 +521,10 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     for (int s = to->pipeline ? 0 : 1; s >= 0 && !w->failed; s--) add_size(w, m, k, s, to);
     bool sums = false; /* else the step makes all of them */
     for (int i = 0; i < t->shape.n_tops; i++) sums |= t->shape.top[i] >= t->shape.lanes;
-    const int busy = sums ? busy_of(w->run, t->merge) : 0;
+    const int busy = sums ? busy_of(w->run, t->merge, w->hosts.most) : 0;
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
         to->sum[t->bucket_of[i]] += price_of(w, t->merge, i, busy);
+    w->failed |= !w->failed && !price_hosts_phase(&w->hosts, k, &w->arena, to);
     if (to->pipeline && !w->failed) add_leg_sums(m, to);
 }
 
@@ -527,6 +532,9 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     const struct machine *m = w->run->executable;
     const struct compilation *c = &m->compilation;
     struct step_shape shape = {.threads = all_threads(w->run)};
+    tri_status status = price_hosts_find(m, w->p, &w->hosts);
+    if (status) return status;
+    price_hosts_step(&w->hosts, m, shape.threads, &shape.hosts);
     *out = (struct run_price){0};
     w->lanes = w->moves = 0;
     w->known = w->lacks = 0;
@@ -540,7 +548,7 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     out->units = (int)w->seen.n + 1; /* what passes between them is one more */
     out->known = w->known + (more != NULL);
     out->lacks = w->lacks || more ? w->lacks : shape.threads;
-    out->overhead = more ? more->seconds * calls_of(w->run) : 0;
+    out->overhead = more ? more->seconds * calls_of(w->run, w->hosts.most) : 0;
     shape.overhead = out->overhead += w->run->worker ? OF_WORKERS : 0;
     out->moves = w->lanes > 0 ? w->moves / w->lanes : 0;
     const bool all = w->known == (int)w->seen.n; /* between them may pass nothing that is known */

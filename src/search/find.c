@@ -109,8 +109,10 @@ static tri_status add_places(struct find *f, struct found p) {
             p.threads = threads;
             p.t.options.threads = threads;
             p.t.size = f->ask.size;
-            p.t.size.workers = workers > 1 || f->ask.size.spares ? workers : 0;
+            p.t.size.workers = workers > 1 || f->ask.size.spares || f->ask.size.hosts ? workers : 0;
             p.t.size.threads = threads;
+            for (int h = 0; h < p.t.size.hosts; h++)
+                if (!p.t.size.weight[h]) p.t.size.weight[h] = workers;
             if (p.t.size.most < workers) p.t.size.most = workers;
             const int all = workers * threads;
             if ((all <= cores || (f->ask.workers && (f->ask.threads || threads == 1))) &&
@@ -404,6 +406,20 @@ static void sort(struct find *f) {
     }
 }
 
+/* What the best plan takes without the other hosts. */
+static tri_status price_alone(struct find *f) {
+    if (f->ask.size.hosts < 2 || !f->fit) return TRI_OK;
+    struct found one = f->plan[0];
+    one.t.size.hosts = 0;
+    if (one.workers == 1 && !one.t.size.spares) one.t.size.workers = 0;
+    one.run = trial_plan(f->own, &one.t);
+    if (!one.run) return base_last() == TRI_FAILED ? TRI_FAILED : TRI_OK;
+    tri_status status = price(f, &one);
+    f->alone = one.price.step.seconds;
+    trial_end(f->own, one.run);
+    return status;
+}
+
 tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *prices,
                       struct find *out) {
     *out = (struct find){.own = own, .ask = *ask, .prices = prices};
@@ -423,7 +439,7 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
         again = out->measured > 0;
     } while (!status && look_again(out, &status));
     sort(out);
-    return status;
+    return status ? status : price_alone(out);
 }
 
 void find_free(struct find *f) {

@@ -13,7 +13,8 @@ const char *find_measure_word(void *at, const char *value);
 
 struct find_ask {
     int workers, threads; /* given; 0: searched. With one worker, the run has one process */
-    struct crew_size size;   /* given: spares, audits, the most workers */
+    struct crew_size size;   /* given: spares, audits, the most workers; hosts, and their weights,
+                              * 0: as many as there are workers */
     const char *recompute;   /* as it was asked for; nullable */
     bool any;                /* the grain is searched, too: lanes and mesh */
     bool all;                /* no core may idle */
@@ -54,6 +55,7 @@ struct find {
     size_t n, capacity, fit;
     size_t limit;       /* of memory */
     struct price_kinds kinds;
+    double alone;       /* seconds of a step of the best plan on one of several hosts; 0: unknown */
     double error;       /* measured over predicted, of the latest such run; 0: there is none */
     double others;      /* seconds of cores that other processes used meanwhile */
     double measured;    /* seconds that it took to measure what was unknown; 0: nothing was */

@@ -288,7 +288,7 @@ def removal(_):
             os.close(theirs)
             need(os.read(ours, 2) == b"on", "no bed in a child")
         firsts = [int(open(f"{bed.bed}/pids/{name}").read()) for name in ("bed", "h0", "h1")]
-        # A namespace that is held open keeps its number, which otherwise another test's bed may get.
+        # Namespaces that are held open keep their numbers, which else another test's bed may get.
         held = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for pid in firsts for kind in KINDS]
         kinds = {os.fstat(fd).st_ino for fd in held}
         need(len(kinds) == 13 and not gone(kinds, "/nowhere"), f"{len(kinds)} namespaces")
