@@ -226,8 +226,8 @@ static const struct found *best_of(const struct find *f) {
  * that a user sees each of them. */
 static bool is_cut(const struct find *f, struct found *p) {
     const struct found *best = best_of(f);
-    if (!best || !(p->t.options.mesh || p->t.options.stages) || f->own->options.mesh ||
-        f->own->options.stages)
+    if (f->ask.solve || !best || !(p->t.options.mesh || p->t.options.stages) ||
+        f->own->options.mesh || f->own->options.stages)
         return false;
     p->bound = bound_of(f, p);
     return p->bound * SIMPLER >= best->price.step.seconds;

@@ -18,6 +18,7 @@ struct find_ask {
     const char *recompute;   /* as it was asked for; nullable */
     bool any;                /* the grain is searched, too: lanes and mesh */
     bool all;                /* no core may idle */
+    bool solve;              /* also what could not be better by its bound */
     enum find_measure measure;
     const struct text *keep; /* the machine file, of prices_open */
 };
