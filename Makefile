@@ -109,7 +109,7 @@ clean:
 help:
 	@echo 'make                           builds into $(BUILD)/; the program is $(BUILD)/src/trireme'
 	@echo 'make demo                      trains a network on Fashion-MNIST and reports its accuracy'
-	@echo 'make test                      runs all tests; the last line is "N passed, N failed"'
+	@echo 'make test                      runs the tests; the last line is "N passed, N failed"'
 	@echo 'make test-slow                 runs the long forms of the fault tests'
 	@echo 'make test-hosts                runs the long forms of the tests of several hosts'
 	@echo 'make bench                     measures the included networks and compares them with the'
