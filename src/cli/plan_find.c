@@ -110,8 +110,8 @@ static size_t count(const struct find *f, enum found_how how) {
 
 static void head(const struct find *f, struct text *t) {
     const int hosts = f->ask.size.hosts;
-    if (hosts) text_add(t, "%d host(s) like this machine: %d cores, ", hosts, host_cores());
-    else text_add(t, "this machine: %d cores, ", host_cores());
+    if (hosts) text_add(t, "%d host(s) like this machine: %d core(s), ", hosts, host_cores());
+    else text_add(t, "this machine: %d core(s), ", host_cores());
     budget_mib(f->limit, t);
     text_add(t, " MiB%s; ", f->own->options.memory_limit ? " asked" : "");
     const double others = f->measured > 0 ? f->others / f->measured : 0;
