@@ -201,10 +201,6 @@ static tri_status add_bucket(struct moved *d, const struct hosts *h, int bucket,
     return status;
 }
 
-static bool is_summed(const struct tree *t, int bucket) {
-    return t->bucket[bucket].n_parts > 0;
-}
-
 static tri_status add_step(const tri_run *run, const struct hosts *h, struct traffic *to) {
     tri_status status = TRI_OK;
     *to = (struct traffic){0};
@@ -214,7 +210,7 @@ static tri_status add_step(const tri_run *run, const struct hosts *h, struct tra
         if (!t->g) continue;
         status = deal(run, k, &d);
         for (int b = 0; b < t->buckets.n && !status; b++)
-            if (is_summed(t, b)) status = add_bucket(&d, h, b, to);
+            if (dealt_moves(&d.dealt, b)) status = add_bucket(&d, h, b, to);
         deal_free(&d);
     }
     return status;
@@ -369,7 +365,7 @@ static void add_buckets(struct text *t, const struct dealt *d, const struct host
     text_add(&cells, "\n");
     for (int b = 0, n = 0; b < d->tree->buckets.n; b++) {
         double seconds[PATHS];
-        if (!is_summed(d->tree, b)) continue;
+        if (!dealt_moves(d, b)) continue;
         const enum path path = dealt_path(d, h->path, &h->link, b);
         for (int p = 0; p < PATHS; p++)
             seconds[p] = p == (int)path || (!h->path && d->tree->bucket[b].adds)

@@ -232,6 +232,7 @@ static tri_status pass_lanes(struct compilation *c) {
             c->note = "with --wire topk:R every host sends its sums to every other, as --path "
                       "exchange does, since each keeps the estimates of all";
     }
+    if (c->given_levels) c->levels = c->given_levels - 1;
     tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
     bool apart = c->all_threads > 0 || c->strategies.mesh.n || c->stages ||
                  wire_ask_rounds(c->options);

@@ -24,6 +24,7 @@ struct compilation {
     int hosts;           /* that share them; 0: one */
     bool sums_whole;     /* the step is given the roots of the lanes' sums, unless there are
                           * estimates (plan/estimates.h) */
+    int given_levels;    /* 1 more than `levels` is to be; 0: as it follows */
     int levels;          /* levels of the lane tree that "step" sums */
     struct lane_tree tree;
     struct cut cut;

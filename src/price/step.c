@@ -27,6 +27,7 @@ struct thread {
 struct lanes {
     const struct step_lanes *of;
     int claimers, begin, end;
+    double slow;   /* by which factor a lane takes longer */
     int *order[2]; /* by size: the buckets as they are published */
     bool *there;   /* by bucket and node */
     int claimed;
@@ -43,7 +44,7 @@ static void compute(struct lanes *l, struct thread *t, int k) {
     const double took = at[l->order[size][k]] - (k ? at[l->order[size][k - 1]] : 0);
     t->bucket = k;
     t->node = t->lane;
-    t->now += took;
+    t->now += took * l->slow;
     if (!k) l->all += l->of->work[size];
 }
 
@@ -157,7 +158,7 @@ static tri_status time_legs(struct lanes *l, double *seconds) {
     free(own.turn);
     if (status) return status;
     const double all = times.busy / l->claimers;
-    *seconds = l->claimers == 1 || times.makespan < all ? all : times.makespan;
+    *seconds = l->slow * (l->claimers == 1 || times.makespan < all ? all : times.makespan);
     l->all = times.busy;
     if (times.makespan > 0) add_ready(l, &times, *seconds / times.makespan);
     pipeline_times_free(&times);
@@ -166,10 +167,9 @@ static tri_status time_legs(struct lanes *l, double *seconds) {
 
 /* ---- hosts ---- */
 
-/* Buckets move one after the other, as the last host has made them. While one moves, the host's
- * threads compute later what comes after it, if they have no other core. Takes `ready`. Returns
+/* Buckets move one after the other, as the last host has made them. Overwrites `ready`. Returns
  * when all hosts have all sums. */
-static double move(const struct step_lanes *of, bool busy, double *ready) {
+static double move(const struct step_lanes *of, double *ready) {
     double idle = 0, end = 0, late = 0; /* idle: when the links are */
     for (int k = 0; k < of->buckets; k++) {
         int next = 0;
@@ -177,19 +177,33 @@ static double move(const struct step_lanes *of, bool busy, double *ready) {
             if (ready[b] < ready[next]) next = b;
         const double there = ready[next] + late;
         ready[next] = HUGE_VAL;
-        idle = (there > idle ? there : idle) + of->moves[next];
+        idle = (there > idle ? there : idle) + of->transfers[next];
         if (idle + of->above[next] > end) end = idle + of->above[next];
-        if (busy) late += of->serves[next] / of->threads / of->claimers;
+        late += of->delays[next];
     }
     return end;
 }
 
-static int share_of(const struct step_hosts *hosts, int host, int claimers) {
-    int most = 0;
+/* A host that has fewer workers than others has fewer claimers, or one that takes longer. */
+static void share(const struct step_hosts *hosts, int host, struct lanes *l) {
+    int most = 1;
     for (int h = 0; h < hosts->n; h++)
         if (hosts->workers[h] > most) most = hosts->workers[h];
-    claimers = claimers * hosts->workers[host] / most;
-    return claimers > 1 ? claimers : 1;
+    const double claimers = (double)l->claimers * hosts->workers[host] / most;
+    l->claimers = claimers > 1 ? (int)claimers : 1;
+    l->slow = claimers > 0 && claimers < 1 ? 1 / claimers : 1;
+    l->begin = l->claimed = hosts->begin[host];
+    l->end = hosts->begin[host + 1];
+}
+
+/* As many hosts as that with most workers would have the threads of all. */
+static double full_hosts(const struct step_hosts *hosts) {
+    int most = 1, all = 0;
+    for (int h = 0; h < hosts->n; h++) {
+        all += hosts->workers[h];
+        if (hosts->workers[h] > most) most = hosts->workers[h];
+    }
+    return (double)all / most;
 }
 
 static tri_status price_phase(const struct step_shape *s, const struct step_lanes *of,
@@ -198,21 +212,17 @@ static tri_status price_phase(const struct step_shape *s, const struct step_lane
     double *ready = calloc((size_t)of->buckets + 1, sizeof *ready), last = 0;
     tri_status status = ready ? TRI_OK : base_no_memory("the price of a step");
     for (int h = 0; h < (hosts->n ? hosts->n : 1) && !status; h++) {
-        struct lanes l = {.of = of, .claimers = of->claimers, .end = of->tree->lanes,
+        struct lanes l = {.of = of, .claimers = of->claimers, .slow = 1, .end = of->tree->lanes,
                           .ready = ready};
-        if (hosts->n) {
-            l.claimers = share_of(hosts, h, of->claimers);
-            l.claimed = l.begin = hosts->begin[h];
-            l.end = hosts->begin[h + 1];
-        }
+        if (hosts->n) share(hosts, h, &l);
         double seconds = 0;
         if (l.begin < l.end) status = (of->pipeline ? time_legs : time_lanes)(&l, &seconds);
         if (seconds > last) last = seconds;
-        *work += l.all / (hosts->n ? hosts->n : 1);
+        *work += l.all / (hosts->n ? full_hosts(hosts) : 1);
     }
-    const double end = hosts->n && !status ? move(of, hosts->busy, ready) : last;
+    const double end = of->transfers && !status ? move(of, ready) : last;
     out->lanes += end > last ? end : last;
-    out->moves += end > last ? end - last : 0;
+    out->exposed += end > last ? end - last : 0;
     free(ready);
     return status;
 }

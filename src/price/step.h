@@ -34,9 +34,9 @@ struct step_lanes {
     const int *leg_of; /* by bucket */
     double *leg; /* by leg: seconds of it */
     /* With several hosts; else null. By bucket: */
-    double *moves;  /* seconds of its transfers, if nothing else moves */
-    double *serves; /* seconds of a processor of the host that sends and receives most */
-    double *above;  /* seconds of sums of what has arrived */
+    double *transfers; /* seconds, if nothing else moves */
+    double *delays;    /* seconds by which what is computed meanwhile takes longer */
+    double *above;     /* seconds of sums of what has arrived */
 };
 
 /* Which share the lanes of a step. */
@@ -44,7 +44,6 @@ struct step_hosts {
     int n;               /* 0: one */
     const int *begin;    /* host h computes the lanes begin[h] to begin[h + 1] - 1 */
     const int *workers;  /* by host; that with most has the claimers of a phase */
-    bool busy;           /* they have no other cores for what they send and receive */
     double opening;      /* seconds until all have a step's opening */
 };
 
@@ -59,7 +58,7 @@ struct step_shape {
 struct step_price {
     double seconds;
     double lanes, pre, step; /* of these, in the phases; of count and lane together */
-    double moves;            /* of lanes: after they are computed, until all hosts have all sums */
+    double exposed;          /* of lanes: after they are computed, until all hosts have all sums */
     double units;            /* what it would be if no thread ever waited */
 };
 

@@ -227,6 +227,9 @@ static tri_status save_plan(const tri_run *run) {
     return status;
 }
 
+static int levels_of_others;
+void run_like(const struct machine *m) { levels_of_others = m ? 1 + m->compilation.levels : 0; }
+
 static tri_status plan_run(tri_run *run) {
     tri_options *o = &run->options;
     struct machine_place place = {.store = &run->store};
@@ -245,6 +248,7 @@ static tri_status plan_run(tri_run *run) {
     place.dev = run->dev;
     place.team = run->team;
     run->executor->place(run, &place);
+    if (!run->worker) place.levels = levels_of_others;
     if (!status) status = fit_settle(run);
     if (!status && !(run->written = graph_duplicate(run->model, run->model->batch)))
         status = base_last();

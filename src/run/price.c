@@ -268,7 +268,9 @@ static tri_status learn(const tri_run *run, int threads, bool less, double least
     run_leave_nothing(&o);
     const bool notes = run_print_notes(false);
     tri_graph *g = graph_duplicate(run->written ? run->written : run->model, o.batch);
+    run_like(m);
     tri_run *own = g ? tri_open(g, &o) : NULL;
+    run_like(NULL);
     double took = 0;
     run_print_notes(notes);
     if (!own) return base_last();
@@ -497,10 +499,10 @@ static void add_size(struct pricing *w, const struct machine *m, int k, int size
 }
 
 /* Legs make the sums of their buckets. All lanes are priced as if they had the first size. */
-static void add_leg_sums(const struct machine *m, struct step_lanes *to) {
+static void add_leg_sums(const struct machine *m, int operands, struct step_lanes *to) {
     const struct buckets *b = &m->tree[1].buckets;
     for (int i = 0; i < b->n; i++)
-        to->leg[b->leg[i]] += to->sum[i] * (double)(m->lanes - 1) / (double)m->lanes;
+        to->leg[b->leg[i]] += to->sum[i] * (double)(m->lanes - operands) / (double)m->lanes;
 }
 
 static void add_lanes(struct pricing *w, const struct machine *m, int k, struct step_lanes *to) {
@@ -525,7 +527,7 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
         to->sum[t->bucket_of[i]] += price_of(w, t->merge, i, busy);
     w->failed |= !w->failed && !price_hosts_phase(&w->hosts, k, &w->arena, to);
-    if (to->pipeline && !w->failed) add_leg_sums(m, to);
+    if (to->pipeline && !w->failed) add_leg_sums(m, m->hosts ? w->hosts.operands[k] : 1, to);
 }
 
 static tri_status price_all(struct pricing *w, struct run_price *out) {
@@ -534,7 +536,7 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     struct step_shape shape = {.threads = all_threads(w->run)};
     tri_status status = price_hosts_find(m, w->p, &w->hosts);
     if (status) return status;
-    price_hosts_step(&w->hosts, m, shape.threads, &shape.hosts);
+    price_hosts_step(&w->hosts, m, &shape.hosts);
     *out = (struct run_price){0};
     w->lanes = w->moves = 0;
     w->known = w->lacks = 0;

@@ -9,10 +9,14 @@ tri_status price_hosts_find(const struct machine *m, const struct prices *p,
     *out = (struct price_hosts){.link = p->link, .path = p->path, .most = (int)m->lanes};
     if (!m->hosts) return TRI_OK;
     if (m->hosts > 1 && !(p->link.bandwidth > 0))
-        return base_fail(TRI_USAGE, "what hosts send to each other has no price, as the links of "
-                         "these hosts have not been measured, which `trireme bench links` does");
-    for (int k = 0; k < 2 && !status; k++)
-        if (m->tree[k].g) status = dealt_make(m, k, &out->dealt[k]);
+        return base_fail(TRI_USAGE, "what hosts send to each other has no price, as their links "
+                         "have not been measured: run `trireme bench links --hosts ...`");
+    for (int k = 0; k < 2 && !status; k++) {
+        struct dealt *d = &out->dealt[k];
+        if (!m->tree[k].g) continue;
+        status = dealt_make(m, k, d);
+        out->operands[k] = transfers_operands(&d->tree->shape, d->hosts, d->begin, NULL, NULL);
+    }
     const int *begin = out->dealt[1].begin;
     out->most = 0;
     for (int h = 0; h < m->hosts && !status; h++)
@@ -20,17 +24,16 @@ tri_status price_hosts_find(const struct machine *m, const struct prices *p,
     return status;
 }
 
-void price_hosts_step(const struct price_hosts *h, const struct machine *m, int threads,
+void price_hosts_step(const struct price_hosts *h, const struct machine *m,
                       struct step_hosts *to) {
     *to = (struct step_hosts){.n = m->hosts};
     if (!m->hosts) return;
     to->begin = h->dealt[1].begin;
     to->workers = m->weight;
-    to->busy = host_cores() <= threads;
     to->opening = m->hosts > 1 ? h->link.latency : 0;
 }
 
-/* Of the host that sends and receives most. */
+/* Seconds of a processor of the host that sends and receives most. */
 static double served(const struct path_price *p, const struct path_link *link, double bytes) {
     return p->most * bytes / p->chunks * link->cpu / 2e9;
 }
@@ -40,18 +43,19 @@ bool price_hosts_phase(const struct price_hosts *h, int phase, struct arena *a,
     const struct dealt *d = &h->dealt[phase];
     const size_t size = (size_t)to->buckets * sizeof(double) + 1;
     if (!d->hosts) return true;
-    to->moves = arena_alloc(a, size);
-    to->serves = arena_alloc(a, size);
+    to->transfers = arena_alloc(a, size);
+    to->delays = arena_alloc(a, size);
     to->above = arena_alloc(a, size);
-    if (!to->moves || !to->serves || !to->above) return false;
-    const int sums = transfers_operands(to->tree, d->hosts, d->begin, NULL, NULL) -
-                     to->tree->n_tops;
+    if (!to->transfers || !to->delays || !to->above) return false;
+    const int sums = h->operands[phase] - to->tree->n_tops;
+    const int threads = (to->claimers < h->most ? to->claimers : h->most) * to->threads;
+    const bool idle = host_cores() > threads; /* a core that has nothing else to do */
     for (int b = 0; b < to->buckets; b++) {
-        to->moves[b] = to->serves[b] = to->above[b] = 0;
-        if (d->hosts < 2 || !buckets_is_summed(&d->tree->buckets, b)) continue;
+        to->transfers[b] = to->delays[b] = to->above[b] = 0;
+        if (d->hosts < 2 || !dealt_moves(d, b)) continue;
         const enum path path = dealt_path(d, h->path, &h->link, b);
-        to->moves[b] = dealt_seconds(d, &h->link, b, path);
-        to->serves[b] = served(&d->price[path], &h->link, dealt_bytes(d, b));
+        to->transfers[b] = dealt_seconds(d, &h->link, b, path);
+        if (!idle) to->delays[b] = served(&d->price[path], &h->link, dealt_bytes(d, b)) / threads;
         /* In an exchange each host makes them all, else each has a part. */
         to->above[b] = sums * to->sum[b] / (path == PATH_EXCHANGE ? 1 : d->hosts);
     }

@@ -13,14 +13,13 @@ struct price_hosts {
     struct path_link link;
     int path;              /* as option --path has it */
     int most;              /* lanes of the host that has most */
+    int operands[2];       /* by phase: sums that hosts make of their lanes */
 };
 
-/* Of a machine whose steps several hosts share; else sets `most` alone. Fails if their links are
- * not known. */
+/* Fails if the links are not known of a machine whose steps several hosts share. */
 tri_status price_hosts_find(const struct machine *m, const struct prices *p,
                             struct price_hosts *out);
-/* threads: of a host. */
-void price_hosts_step(const struct price_hosts *h, const struct machine *m, int threads,
+void price_hosts_step(const struct price_hosts *h, const struct machine *m,
                       struct step_hosts *to);
 /* to: with its buckets and sums. Adds what they move; false: out of memory. */
 bool price_hosts_phase(const struct price_hosts *h, int phase, struct arena *a,

@@ -178,20 +178,20 @@ static const struct {
     const char *name;
     int lanes, begin[3], workers[2];
     int claimers; /* of the host with most workers */
-    double moves[2], serves[2], above, opening;
-    bool busy;
+    double transfers[2], delays[2], above, opening;
     double want, wait; /* wait: for what moves after all is computed */
 } over_hosts[] = {
     /* A host has its buckets after 9.1 and 12.3 s. */
-    {"moves while it computes", 4, {0, 2, 4}, {1, 1}, 1, {2, 4}, {0}, 0, 0, false, 16.3, 4},
-    {"buckets wait for the links", 4, {0, 2, 4}, {1, 1}, 1, {5, 4}, {0}, 0, 0, false, 18.1, 5.8},
-    {"sums of what arrives", 4, {0, 2, 4}, {1, 1}, 1, {2, 4}, {0}, .5, 0, false, 16.8, 4.5},
-    {"a busy core", 4, {0, 2, 4}, {1, 1}, 1, {2, 4}, {1, 1}, 0, 0, true, 17.3, 5},
-    {"an idle core", 4, {0, 2, 4}, {1, 1}, 1, {2, 4}, {1, 1}, 0, 0, false, 16.3, 4},
-    {"the opening", 4, {0, 2, 4}, {1, 1}, 1, {0, 0}, {0}, 0, .25, false, 12.55, 0},
-    {"the slowest host", 4, {0, 1, 4}, {1, 1}, 1, {1, 1}, {0}, 0, 0, false, 19.3, 1},
+    {"moves while it computes", 4, {0, 2, 4}, {1, 1}, 1, {2, 4}, {0}, 0, 0, 16.3, 4},
+    {"buckets wait for the links", 4, {0, 2, 4}, {1, 1}, 1, {5, 4}, {0}, 0, 0, 18.1, 5.8},
+    {"sums of what arrives", 4, {0, 2, 4}, {1, 1}, 1, {2, 4}, {0}, .5, 0, 16.8, 4.5},
+    {"a busy core", 4, {0, 2, 4}, {1, 1}, 1, {2, 4}, {1, 1}, 0, 0, 17.3, 5},
+    {"the opening", 4, {0, 2, 4}, {1, 1}, 1, {0, 0}, {0}, 0, .25, 12.55, 0},
+    {"the slowest host", 4, {0, 1, 4}, {1, 1}, 1, {1, 1}, {0}, 0, 0, 19.3, 1},
     /* The first host's two workers have a lane each, and the second sums. */
-    {"unlike hosts", 3, {0, 2, 3}, {2, 1}, 2, {1, 1}, {0}, 0, 0, false, 7.3, 1},
+    {"unlike hosts", 3, {0, 2, 3}, {2, 1}, 2, {1, 1}, {0}, 0, 0, 7.3, 1},
+    {"half a claimer", 3, {0, 2, 3}, {2, 1}, 1, {1, 1}, {0}, 0, 0, 13.3, 1},
+    {"no lane", 1, {0, 0, 1}, {1, 1}, 1, {1, 1}, {0}, 0, 0, 7, 1},
 };
 
 static void hosts(void **state) {
@@ -201,24 +201,23 @@ static void hosts(void **state) {
         uint8_t small[8] = {0};
         double at[] = {3, 6}, sum[] = {.1, .2};
         double above[] = {over_hosts[i].above, over_hosts[i].above};
-        double moves[2], serves[2];
+        double transfers[2], delays[2];
         struct step_price is;
         assert_int_equal(lane_tree_make(over_hosts[i].lanes, 0, &tree), TRI_OK);
-        memcpy(moves, over_hosts[i].moves, sizeof moves);
-        memcpy(serves, over_hosts[i].serves, sizeof serves);
+        memcpy(transfers, over_hosts[i].transfers, sizeof transfers);
+        memcpy(delays, over_hosts[i].delays, sizeof delays);
         const struct step_shape s = {
             .threads = over_hosts[i].claimers,
-            .hosts = {2, over_hosts[i].begin, over_hosts[i].workers, over_hosts[i].busy,
-                      over_hosts[i].opening},
+            .hosts = {2, over_hosts[i].begin, over_hosts[i].workers, over_hosts[i].opening},
             .lanes = {{.tree = NULL}, {
                 .tree = &tree, .small = small, .claimers = over_hosts[i].claimers, .threads = 1,
-                .buckets = 2, .at = {at}, .work = {6}, .sum = sum, .moves = moves,
-                .serves = serves, .above = above}}};
+                .buckets = 2, .at = {at}, .work = {6}, .sum = sum,
+                .transfers = transfers, .delays = delays, .above = above}}};
         assert_int_equal(step_price(&s, &is), TRI_OK);
         if (!(fabs(is.seconds - over_hosts[i].want) < 1e-9 &&
-              fabs(is.moves - over_hosts[i].wait) < 1e-9))
+              fabs(is.exposed - over_hosts[i].wait) < 1e-9))
             fail_msg("%s: %g s, of which %g move, not %g and %g", over_hosts[i].name, is.seconds,
-                     is.moves, over_hosts[i].want, over_hosts[i].wait);
+                     is.exposed, over_hosts[i].want, over_hosts[i].wait);
         lane_tree_free(&tree);
     }
 }
