@@ -31,16 +31,17 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
     int64_t planned;
     tri_status status = take_plan(l, o, &planned);
     if (status) return status;
-    if (l->workers && o->threads && l->threads && o->threads != planned &&
-        o->threads != l->threads)
-        return base_fail(TRI_USAGE, "--threads %lld and --threads-per-worker %d: with -n both set "
-                         "the threads of each worker; give one",
+    const bool several = l->workers || l->hosts;
+    if (several && o->threads && l->threads && o->threads != planned && o->threads != l->threads)
+        return base_fail(TRI_USAGE, "--threads %lld and --threads-per-worker %d: with -n or "
+                         "--hosts both set the threads of each worker; give one",
                          (long long)o->threads, l->threads);
-    if (l->workers && o->threads && !(l->threads && o->threads == planned))
+    if (several && o->threads && !(l->threads && o->threads == planned))
         l->threads = o->threads < INT_MAX ? (int)o->threads : INT_MAX;
     if (l->hosts && l->automatic)
         return base_fail(TRI_USAGE, "-n auto chooses among the workers of one machine; with "
-                         "--hosts give -n N, or NAME:N for each host");
+                         "--hosts give -n N, or NAME:N for each host; `plan find` without -n "
+                         "searches their number");
     if (l->lease > MOST_LEASE)
         return base_fail(TRI_USAGE, "--lease %g: the most is %d s, a day", l->lease, MOST_LEASE);
     if (l->hosts || l->given || cli_is_worker()) return TRI_OK;
@@ -58,19 +59,29 @@ tri_status cli_check_launch(struct launch *l, const tri_options *o) {
     return TRI_OK;
 }
 
-/* With links that have been measured, sums may take other paths. */
-tri_status cli_size(const struct launch *l, struct crew_size *size, struct path_link *link) {
-    struct host_list list;
-    struct path_link own = {0};
-    *size = launch_size(l);
-    if (link) *link = own;
-    if (!l->hosts) return TRI_OK;
-    tri_status status = host_list_size(l->hosts, size);
-    if (!status) status = host_list_read(l->hosts, &list);
-    if (!status) status = launch_check_path(l, size->hosts);
-    if (!status) status = links_slowest(&list, &own);
-    size->paths = l->path ? l->path != 1 + PATH_EXCHANGE : size->hosts > 2 && own.bandwidth > 0;
-    if (link) *link = own;
+tri_status cli_size(const struct launch *l, bool searched, struct crew_size *size,
+                    struct path_link *link) {
+    struct launch own = *l;
+    struct host_list list = {0};
+    struct path_link measured = {0};
+    const int others = l->workers || searched ? l->workers : 1; /* of hosts without a number */
+    tri_status status = l->hosts ? host_list_read(l->hosts, &list) : TRI_OK;
+    if (list.n) own.workers = 0;
+    for (int i = 0; i < list.n; i++) {
+        const int workers = list.host[i].workers ? list.host[i].workers : others;
+        if (workers > own.workers) own.workers = workers;
+    }
+    if (!searched) launch_settle(&own);
+    *size = launch_size(&own);
+    size->hosts = list.n;
+    for (int i = 0; i < list.n; i++)
+        size->weight[i] = list.host[i].workers ? list.host[i].workers : others;
+    if (!status && list.n) status = launch_check_path(l, list.n);
+    if (!status && (link ? list.n > 1 : list.n > 2 && !l->path))
+        status = links_slowest(&list, &measured);
+    /* With links that have been measured, sums may take other paths. */
+    size->paths = l->path ? launch_has_paths(l) : list.n > 2 && measured.bandwidth > 0;
+    if (link) *link = measured;
     return status;
 }
 

@@ -5,14 +5,15 @@
 
 #include "cli/options.h"
 #include "launch/agent.h"
+#include "plan/path_choice.h"
 
 /* With -n, --threads sets the threads of each worker. Without -n, refuses the options that only
  * several workers use. */
 tri_status cli_check_launch(struct launch *launch, const tri_options *o);
-/* The size of a settled launch, with the hosts that it names. link: between these, as it has been
- * measured; nullable. */
-struct path_link;
-tri_status cli_size(const struct launch *l, struct crew_size *size, struct path_link *link);
+/* The size of a launch that is not settled, as the host has it that has most workers. searched:
+ * what is not given stays 0. link: the slowest that has been measured of these hosts; nullable. */
+tri_status cli_size(const struct launch *l, bool searched, struct crew_size *size,
+                    struct path_link *link);
 /* Whether this process is one of the workers. */
 bool cli_is_worker(void);
 

@@ -39,7 +39,9 @@ static tri_status take(struct launch *l, tri_options *o, const char *path) {
 }
 
 static const char *too_many(const struct launch *l, const tri_options *o) {
-    if (l->hosts) return "--hosts: `trireme plan find --hosts` finds a plan, for --plan";
+    if (l->hosts)
+        return "--hosts: auto searches one machine; `trireme plan find --hosts ... --save F` "
+               "finds a plan for --plan F";
     if (l->given) return "a launcher such as mpirun, which has chosen the workers";
     return o->forward ? "a run that does not train" : NULL;
 }

@@ -153,7 +153,8 @@ const struct option_row launch_rows[] = {
      "ring: parts go around from host to host, and their sums again\n"
      "butterfly: pairs of hosts exchange halves, then quarters, ...; of 2, 4, 8, ... hosts\n"
      "root: the first host sums, and sends the result to all",
-     launch_path, FIELD(path), USE_TRAIN | USE_SUMS, .group = GROUP_HOSTS, .words = path_words},
+     launch_path, FIELD(path), USE_TRAIN | USE_MEMORY | USE_SUMS, .group = GROUP_HOSTS,
+     .words = path_words},
     {"--chdir", "DIR", "the working directory on the hosts (default: this one)", option_text,
      FIELD(chdir), USE_TRAIN | USE_DOCTOR, .group = GROUP_HOSTS},
     {"--env", "NAME", "give the hosts this variable, too, beside TRIREME_*; may be repeated",

@@ -132,9 +132,8 @@ static int run(const struct command *c, int argc, char **argv) {
     struct launch l = {0};
     if (cli_read(c, argc, argv, &l, &a) || cli_check_launch(&l, &a.options)) return cli_fail();
     const bool alone = !l.workers && !l.hosts;
-    launch_settle(&l);
     struct crew_size several;
-    if (cli_size(&l, &several, NULL)) return cli_fail();
+    if (cli_size(&l, false, &several, NULL)) return cli_fail();
     if (crew_check(&several)) return cli_fail();
     if (a.program) return visit_start(&a);
     const struct crew_size *size = alone ? NULL : &several;

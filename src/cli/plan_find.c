@@ -70,19 +70,21 @@ static void add_kept(const struct found *p, struct text *t) {
              o->zero ? o->recompute ? ", ZeRO " : "ZeRO " : "", o->zero ? o->zero : "");
 }
 
+static bool is_rated(const struct run_price *p) { return p->known < p->units; }
+
 static void add_ms(const struct found *p, struct text *t) {
     const double ms = 1e3 * p->price.step.seconds;
-    const bool rated = p->price.known < p->price.units;
+    const bool rated = is_rated(&p->price);
     text_add(t, ms < 10 ? "%s%.3f" : ms < 1000 ? "%s%.1f" : "%s%.0f", rated ? "~" : "", ms);
 }
 
 /* Without what takes its time: "moves 14 %, waits 9 %". */
 static void add_shares(const struct found *p, struct text *t) {
     const struct step_price *s = &p->price.step;
-    const double waits = 1 - (s->units + p->price.overhead + s->moves) / s->seconds;
+    const double waits = 1 - (s->units + p->price.overhead + s->exposed) / s->seconds;
     const double moves = p->price.moves * s->units / s->seconds;
     if (moves >= 0.0005) text_add(t, "moves %.1f %%, ", 100 * moves);
-    if (s->moves > 0) text_add(t, "hosts %.1f %%, ", 100 * s->moves / s->seconds);
+    if (s->exposed > 0) text_add(t, "hosts %.1f %%, ", 100 * s->exposed / s->seconds);
     text_add(t, "waits %.1f %%", 100 * (waits > 0 ? waits : 0));
 }
 
@@ -126,23 +128,26 @@ static void head(const struct find *f, struct text *t) {
     text_add(t, "\n");
 }
 
+static void compare_hosts(const struct find *f, struct text *t) {
+    const double ratio = f->alone.step.seconds / f->plan[0].price.step.seconds;
+    const bool rated = is_rated(&f->alone) || is_rated(&f->plan[0].price);
+    if (ratio > 1) text_add(t, "%d hosts are ", f->ask.size.hosts);
+    else text_add(t, "one of the hosts alone is ");
+    text_add(t, "%s%.2f times as fast%s, with the first plan\n", rated ? "~" : "",
+             ratio > 1 ? ratio : 1 / ratio, ratio > 1 ? " as one of them" : "");
+}
+
 static void verdict(const struct find *f, struct text *t) {
     const size_t large = count(f, FOUND_TOO_LARGE), refused = count(f, FOUND_REFUSED);
     const size_t cut = count(f, FOUND_CUT);
     size_t rated = 0;
     for (size_t i = 0; i < f->fit; i++)
-        rated += f->plan[i].price.known < f->plan[i].price.units;
+        rated += is_rated(&f->plan[i].price);
     text_add(t, "the best at these prices of %zu plan(s); %zu did not fit", f->n - refused, large);
     if (cut) text_add(t, ", %zu could not be better", cut);
     if (refused) text_add(t, "; %zu the network does not allow", refused);
     text_add(t, "\n");
-    if (f->alone > 0) {
-        const double ratio = f->alone / f->plan[0].price.step.seconds;
-        const int hosts = f->ask.size.hosts;
-        if (ratio > 1) text_add(t, "%d hosts are %.2f times as fast as one of them", hosts, ratio);
-        else text_add(t, "one of the hosts alone is %.2f times as fast", 1 / ratio);
-        text_add(t, ", with the first plan\n");
-    }
+    if (f->alone.units) compare_hosts(f, t);
     if (rated) text_add(t, "~: units of %zu plan(s) were not measured, but priced by their "
                         "operations and bytes\n", rated);
 }
@@ -200,6 +205,8 @@ static void json_plan(const struct found *p, struct text *t) {
         text_add(t, ",\"seconds\":%.9g,\"units\":%.9g,\"moves\":%.6g,\"measured\":%d,\"of\":%d",
                  p->price.step.seconds, p->price.step.units, p->price.moves, p->price.known,
                  p->price.units);
+    if (p->how == FOUND_FITS && p->t.size.hosts)
+        text_add(t, ",\"exposed\":%.9g", p->price.step.exposed);
     if (p->how == FOUND_REFUSED) text_add(t, ",\"note\":");
     if (p->how == FOUND_REFUSED) log_quote(t, p->note ? p->note : "");
     text_add(t, "}");
@@ -209,7 +216,8 @@ static void json(const struct find *f, struct text *t) {
     text_add(t, "{\"cores\":%d,\"limit\":%zu,\"measured_s\":%.3f", host_cores(), f->limit,
              f->measured);
     if (f->ask.size.hosts)
-        text_add(t, ",\"hosts\":%d,\"alone\":%.9g", f->ask.size.hosts, f->alone);
+        text_add(t, ",\"hosts\":%d,\"alone\":%.9g", f->ask.size.hosts,
+                 f->alone.step.seconds);
     text_add(t, ",\"plans\":[");
     for (size_t i = 0; i < f->n; i++) {
         if (i) text_add(t, ",\n");
@@ -235,7 +243,7 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
                        const struct text *kept, struct text *out) {
     struct find f = {0};
     struct crew_size size;
-    if (cli_size(&own->launch, &size, &p->link)) return base_last();
+    if (cli_size(&own->launch, true, &size, &p->link)) return base_last();
     p->path = own->launch.path;
     const struct find_ask ask = {
         .workers = own->launch.automatic ? 0 : size.workers, /* also those that --hosts gives */

@@ -38,13 +38,20 @@ static void add_time(struct text *t, double seconds) {
     text_add(t, seconds < 0.01 ? "%.3f ms" : seconds < 1 ? "%.1f ms" : "%.0f ms", 1e3 * seconds);
 }
 
+static bool are_alike(const tri_run *run) {
+    bool alike = true;
+    for (int h = 1; h < run->machine->hosts; h++)
+        alike &= run->machine->weight[h] == run->machine->weight[0];
+    return alike;
+}
+
 static void describe(const char *model, const tri_run *run, const struct run_price *is_priced,
                      double measured, struct text *t) {
     const struct step_price *s = &is_priced->step;
     const int hosts = run->machine->hosts;
     text_add(t, "%s, batch %lld: %lld lane(s), ", model, (long long)run_batch(run),
              (long long)run_lanes(run));
-    if (hosts) text_add(t, "%d host(s) of ", hosts);
+    if (hosts) text_add(t, "%d host(s) of %s", hosts, are_alike(run) ? "" : "at most ");
     if (run->worker) text_add(t, "%d worker(s) of ", run->executor->size(run));
     text_add(t, "%d thread(s)\n", run_threads(run));
     const int known = is_priced->known, units = is_priced->units;
@@ -57,9 +64,9 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
         text_add(t, ", by the prices of its %d unit(s)\n", units);
     text_add(t, "in lanes ");
     add_time(t, s->lanes);
-    if (hosts) text_add(t, ", of which the last ");
-    if (hosts) add_time(t, s->moves);
-    if (hosts) text_add(t, " wait for sums of other hosts");
+    if (hosts > 1) text_add(t, ", of which the last ");
+    if (hosts > 1) add_time(t, s->exposed);
+    if (hosts > 1) text_add(t, " wait for sums of other hosts");
     text_add(t, ", before them ");
     add_time(t, s->pre);
     text_add(t, ", after them ");
@@ -77,7 +84,7 @@ static void describe_json(const struct run_price *p, int hosts, double measured,
     text_add(t, "{\"known\":%d,\"of\":%d", p->known, p->units);
     text_add(t, ",\"seconds\":%.9g,\"units\":%.9g,\"moves\":%.6g", p->step.seconds,
              p->step.units, p->moves);
-    if (hosts) text_add(t, ",\"hosts\":%d,\"transfers\":%.9g", hosts, p->step.moves);
+    if (hosts) text_add(t, ",\"hosts\":%d,\"exposed\":%.9g", hosts, p->step.exposed);
     if (measured > 0) text_add(t, ",\"measured\":%.9g", measured);
     text_add(t, "}\n");
 }
@@ -111,11 +118,14 @@ tri_status cli_price(const char *model, const tri_run *run, const struct price_a
 static tri_status price(const struct own *own, struct cli_arguments *a, struct text *out) {
     struct price_ask ask = {.when = own->measure, .json = own->json, .path = own->launch.path};
     struct crew_size size;
-    tri_status status = cli_size(&own->launch, &size, &ask.link);
+    const bool alone = !own->launch.workers && !own->launch.hosts;
+    tri_status status = cli_size(&own->launch, false, &size, &ask.link);
     tri_graph *g = status ? NULL : cli_graph(a);
-    tri_run *run = g ? run_plan(g, &a->options, size.workers ? &size : NULL) : NULL;
+    tri_run *run = g ? run_plan(g, &a->options, alone ? NULL : &size) : NULL;
     if (!run) return base_last();
-    status = cli_price(a->model, run, &ask, out);
+    if (size.hosts)
+        status = tree_check_hosts(&run->machine->tree[1], a->options.wire, size.hosts);
+    if (!status) status = cli_price(a->model, run, &ask, out);
     run_free(run);
     return status;
 }
@@ -127,7 +137,6 @@ static int run(const struct command *c, int argc, char **argv) {
     if (cli_read(c, argc, argv, &own, &a)) return cli_fail();
     tri_status status = cli_check_launch(&own.launch, &a.options);
     if (!status) status = check(&a.options);
-    if (own.launch.workers || own.launch.hosts) launch_settle(&own.launch);
     run_leave_nothing(&a.options);
     a.options.data = "synthetic";
     a.options.quiet = true;

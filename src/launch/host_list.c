@@ -146,17 +146,6 @@ tri_status host_list_read(const char *text, struct host_list *out) {
     return status;
 }
 
-tri_status host_list_size(const char *text, struct crew_size *size) {
-    struct host_list l;
-    tri_status status = host_list_read(text, &l);
-    size->hosts = l.n;
-    for (int i = 0; i < l.n && !status; i++) {
-        size->weight[i] = l.host[i].workers ? l.host[i].workers : size->workers;
-        if (l.host[i].workers > size->workers) size->workers = l.host[i].workers;
-    }
-    return status;
-}
-
 bool host_list_is_here(const char *name) {
     char own[HOSTS_NAME] = "";
     if (gethostname(own, sizeof own - 1)) return false;

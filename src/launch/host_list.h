@@ -17,9 +17,6 @@ struct host_list {
 
 /* text: the names, or the path of a file, which has a slash. In a file, # begins a comment. */
 tri_status host_list_read(const char *text, struct host_list *out);
-/* Sets hosts and weights. All are planned with the workers of the size, or the most of the list. */
-struct crew_size;
-tri_status host_list_size(const char *text, struct crew_size *size);
 /* Whether the name means this machine. */
 bool host_list_is_here(const char *name);
 
