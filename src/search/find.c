@@ -277,10 +277,16 @@ static tri_status look(struct find *f, size_t i) {
     const bool split = p->searched && !p->t.options.strategy;
     tri_status status = split ? search_splits(f, p) : TRI_OK;
     tri_run *run = status ? NULL : trial_plan(f->own, &p->t);
-    if (!run && base_last() == TRI_FAILED) return TRI_FAILED;
-    if (!run) {
+    if (!status && run && p->t.size.hosts)
+        status = tree_check_hosts(&run->machine->tree[1], p->t.options.wire, p->t.size.hosts);
+    if (base_last() == TRI_FAILED && (!run || status)) {
+        if (run) trial_end(f->own, run);
+        return TRI_FAILED;
+    }
+    if (!run || status) {
         p->how = FOUND_REFUSED;
         p->note = arena_copy(&f->arena, tri_message());
+        if (run) trial_end(f->own, run);
         return TRI_OK;
     }
     p->bytes = trial_needs(run);
@@ -316,7 +322,8 @@ static struct found *next_unknown(struct find *f) {
  * as there are threads, twice. */
 static double takes(const struct found *p) {
     const double threads = p->workers * p->threads > 1 ? p->workers * p->threads : 2;
-    const double lanes = (double)p->lanes < threads ? threads : (double)p->lanes;
+    const double own = (double)p->lanes / (p->t.size.hosts ? p->t.size.hosts : 1);
+    const double lanes = own < threads ? threads : own;
     const double steps = 5 * p->price.step.seconds * threads / lanes;
     return steps > 2 * MEASURE_STEP ? steps : 2 * MEASURE_STEP;
 }
@@ -411,11 +418,17 @@ static tri_status price_alone(struct find *f) {
     if (f->ask.size.hosts < 2 || !f->fit) return TRI_OK;
     struct found one = f->plan[0];
     one.t.size.hosts = 0;
+    one.t.size.paths = false;
     if (one.workers == 1 && !one.t.size.spares) one.t.size.workers = 0;
     one.run = trial_plan(f->own, &one.t);
     if (!one.run) return base_last() == TRI_FAILED ? TRI_FAILED : TRI_OK;
     tri_status status = price(f, &one);
-    f->alone = one.price.step.seconds;
+    if (!status && is_rated(&one) && f->ask.measure != FIND_NEVER) {
+        status = measure_plan(f, &one);
+        if (!status) prices_keep(f->prices, f->ask.keep);
+        if (!status) status = price(f, &one);
+    }
+    f->alone = one.price;
     trial_end(f->own, one.run);
     return status;
 }
@@ -453,8 +466,11 @@ void find_free(struct find *f) {
 /* ---- texts ---- */
 
 tri_status find_print(struct found *p, struct text *out) {
-    tri_status status = plan_add_number(&p->run->own_plan, PLAN_PREDICTED,
-                                        1 + (int64_t)(1e9 * p->price.step.seconds));
+    tri_status status = TRI_OK;
+    /* A plan does not say over how many hosts it was to run. */
+    if (p->t.size.hosts < 2)
+        status = plan_add_number(&p->run->own_plan, PLAN_PREDICTED,
+                                 1 + (int64_t)(1e9 * p->price.step.seconds));
     if (!status) plan_print(&p->run->own_plan, out);
     return status;
 }

@@ -12,7 +12,7 @@ enum find_measure { FIND_UNKNOWN, FIND_ALWAYS, FIND_NEVER };
 const char *find_measure_word(void *at, const char *value);
 
 struct find_ask {
-    int workers, threads; /* given; 0: searched. With one worker, the run has one process */
+    int workers, threads; /* given; 0: searched. One worker of one host is one process */
     struct crew_size size;   /* given: spares, audits, the most workers; hosts, and their weights,
                               * 0: as many as there are workers */
     const char *recompute;   /* as it was asked for; nullable */
@@ -56,7 +56,7 @@ struct find {
     size_t n, capacity, fit;
     size_t limit;       /* of memory */
     struct price_kinds kinds;
-    double alone;       /* seconds of a step of the best plan on one of several hosts; 0: unknown */
+    struct run_price alone; /* of the best plan on one of several hosts; units 0: not known */
     double error;       /* measured over predicted, of the latest such run; 0: there is none */
     double others;      /* seconds of cores that other processes used meanwhile */
     double measured;    /* seconds that it took to measure what was unknown; 0: nothing was */

@@ -192,7 +192,7 @@ check '--grain' says '--grain some: expected keep or any\|"some".*keep or any' e
 find --top none
 check '--top' says 'a whole number of at least 1, or all' err
 find --hosts a,b
-check 'hosts without links' says 'which `trireme bench links` does' err
+check 'hosts without links' says 'run `trireme bench links --hosts' err
 run plan find no-such-net
 check 'no network' test $code -eq 2
 

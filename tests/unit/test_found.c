@@ -30,7 +30,8 @@ static const struct {
 
 static void find(size_t i, bool solve, struct find *f, struct prices *p, tri_run **run) {
     tri_options o = tri_options_default();
-    const struct find_ask ask = {.any = true, .measure = FIND_NEVER, .solve = solve};
+    const struct find_ask ask = {.workers = 2, .threads = 1, .any = true,
+                                 .measure = FIND_NEVER, .solve = solve};
     o.batch = networks[i].batch;
     o.data = "synthetic";
     o.quiet = true;
