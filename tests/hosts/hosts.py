@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs over several hosts: the bits, and what happens when one dies, stops or is cut off. Each run
 must end with the hash that one process has. hosts.py PROGRAM [CASE ...]; SLOW=1: the long forms."""
-import json
 import os
 import random
 import re
@@ -169,42 +168,6 @@ def case_bits_3():
 
 def case_bits_workers():
     bits([LENET, MESH, STAGES], "h0:2,h1:2")
-
-
-def found(on, words, rate):
-    """The plans that `plan find` lists for two hosts, with links of so many bytes per second. Saves
-    the first to DIR/plan."""
-    os.makedirs(f"{on.path}/cache/trireme", exist_ok=True)
-    if rate:
-        with open(f"{on.path}/cache/trireme/links", "w") as f:
-            f.write(f"link h0 h1 0.0002 {rate} 1\n")
-    made = on.run(0, [PROGRAM, "plan", "find", *words, "--hosts", "h0,h1", "--measure", "never",
-                      "--json", "--save", "plan"], env={"XDG_CACHE_HOME": f"{on.path}/cache"})
-    if not rate:
-        need(made.returncode == 2 and "`trireme bench links` does" in made.stderr, made.stderr)
-        return None
-    need(made.returncode == 0, made.stderr)
-    return json.loads(made.stdout)
-
-
-def case_plans():
-    """Plans that are found for two hosts, and run with the bits of one process."""
-    with bed.Bed(2) as on:
-        found(on, MLP[:1], 0)
-        best = {}
-        for rate in (10 ** 9, 10 ** 6):
-            plans = found(on, [*MLP[:1], *MLP[3:]], rate)
-            best[rate] = plans["plans"][0]["seconds"]
-            need(plans["hosts"] == 2 and plans["alone"] > 0, plans)
-            # All gradients move, which takes as long as the links say.
-            need(plans["plans"][0]["seconds"] > 2.5e6 / rate, plans["plans"][0])
-        need(best[10 ** 6] > best[10 ** 9] + 2, best)
-        Run(on, ["mlp", "--steps", "12", "--plan", f"{on.path}/plan"], "h0,h1").same()
-        for words in (MESH, STAGES):
-            model = [word for word in words if word not in ("--steps", "3")]
-            plans = found(on, [*model, "-n", "2", "--threads-per-worker", "1"], 10 ** 9)
-            need(all(plan["workers"] == 2 for plan in plans["plans"]), plans)
-            Run(on, [*GPT[:3], "--plan", f"{on.path}/plan"], "h0,h1").same()
 
 
 def slow_bits():
