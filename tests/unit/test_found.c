@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -60,7 +61,8 @@ static size_t cut_of(const struct find *f) {
 static void none_that_is_cut_is_better(void **state) {
     size_t cut = 0;
     (void)state;
-    for (size_t i = 0; i < COUNT(networks); i++) {
+    const size_t next = getenv("FEW") ? 4 : 1; /* under a sanitizer */
+    for (size_t i = 0; i < COUNT(networks); i += next) {
         struct find found, all;
         struct prices p, q;
         tri_run *run, *other;
