@@ -35,12 +35,14 @@ static const char *top_word(void *at, const char *value) {
 const struct option_row plan_find_rows[] = {
     {"--measure", "WHEN", "run steps on random samples to measure units: always, unknown (those of "
      "good plans that have no price, the default), never", OWN(find_measure_word, measure)},
-    {"--top", "N|all", "print so many plans (default: 10)", OWN(top_word, top)},
+    {"--top", "N|all", "print so many plans (default: 10); all: also those that cannot be better",
+     OWN(top_word, top)},
     {"--why", NULL, "also print why the others are slower, and what was refused",
      OWN(option_given, why)},
     {"--all", NULL, "let no core idle", OWN(option_given, all)},
     {"--json", NULL, "print all plans as JSON", OWN(option_given, json)},
-    {"--row", "K", "with --save: of this row (default: 1, the best)", OWN(option_count, row)},
+    {"--row", "K", "with --save: of this row, as these options list it (default: 1)",
+     OWN(option_count, row)},
     {"--save", "FILE", "write the plan of a row, as text for --plan", OWN(option_text, save)},
     {0},
 };
@@ -252,6 +254,7 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
         .threads = own->launch.threads ? own->launch.threads : (int)a->options.threads,
         .any = own->launch.grain != 1 + GRAIN_KEEP,
         .all = own->all,
+        .solve = own->top && !strcmp(own->top, "all"),
         .measure = own->measure,
         .keep = kept};
     tri_graph *g = cli_network(a, NULL);

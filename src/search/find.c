@@ -164,6 +164,7 @@ static tri_status add_lighter(struct find *f, const struct found *p) {
     struct found lighter = *p;
     tri_options *o = &lighter.t.options;
     lighter.gap = -1; /* of another lane */
+    lighter.bytes = 0;
     lighter.run = NULL;
     lighter.how = FOUND_FITS;
     if (!f->ask.recompute && !o->recompute) {
@@ -185,6 +186,7 @@ static tri_status add_fit(struct find *f, const struct found *p) {
         f->ask.recompute)
         return TRI_OK;
     fitted.run = NULL;
+    fitted.bytes = 0;
     fitted.t.options.recompute = "fit";
     fitted.t.options.memory_limit = (int64_t)f->limit;
     return add(f, &fitted);
