@@ -152,7 +152,7 @@ static double predicted(const struct cli_arguments *a, const struct crew_size *s
 
 static bool has_prices(struct prices *p) {
     struct text path = {0};
-    const bool has = !prices_open(p, &path) && p->n;
+    const bool has = !prices_open(p, 0, &path) && p->n;
     text_free(&path);
     return has;
 }

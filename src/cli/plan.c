@@ -147,7 +147,7 @@ static tri_status machine(char **word, void *arguments, struct text *out) {
     struct prices p;
     (void)word;
     (void)arguments;
-    tri_status status = prices_make(&p);
+    tri_status status = prices_make(&p, 0);
     if (!status && !prices_file(&p, &path))
         status = base_fail(TRI_FAILED, "there is no $HOME, and no $XDG_CACHE_HOME, where prices "
                            "are kept");

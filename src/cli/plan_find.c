@@ -11,11 +11,10 @@
 #include "machine/budget.h"
 #include "observe/log.h"
 #include "run/executor.h"
-#include "search/find.h"
 #include "run/open.h"
+#include "search/find.h"
 
 #define TOP 10
-#define FEW 0.05 /* of the cores: what others may use without a word */
 
 struct own {
     struct launch launch; /* first, for launch_rows */
@@ -50,7 +49,7 @@ const struct option_row plan_find_rows[] = {
 /* ---- the table ---- */
 
 static const char *bits_of(const struct found *p) {
-    return p->same_bits ? "as without a plan" : "its own";
+    return !p->same_bits ? "its own" : p->t.options.plan ? "as with --plan" : "as without a plan";
 }
 
 static void add_mesh(const struct found *p, struct text *t) {
@@ -120,7 +119,7 @@ static void head(const struct find *f, struct text *t) {
     text_add(t, " MiB%s; ", f->own->options.memory_limit ? " asked" : "");
     const double others = f->measured > 0 ? f->others / f->measured : 0;
     if (f->measured > 0) text_add(t, "measured for %.1f s", f->measured);
-    if (f->measured > 0 && others < FEW * host_cores()) text_add(t, ", nothing else ran");
+    if (f->measured > 0 && others < FIND_FEW * host_cores()) text_add(t, ", nothing else ran");
     else if (f->measured > 0)
         text_add(t, ", while others used %.1f cores, so that times are too long: --measure always "
                  "measures again", others);
@@ -241,13 +240,21 @@ static tri_status save(struct find *f, const struct own *own) {
     return status;
 }
 
+static tri_run *plan(struct cli_arguments *a) {
+    tri_graph *g = cli_network(a, NULL);
+    return g ? run_plan_with_data(g, &a->options, NULL) : NULL;
+}
+
+/* A mesh along which operators may do what the search likes. */
+static bool is_bare(const tri_options *o) { return !o->strategy && !o->unset && !o->plan; }
+
 static tri_status find(const struct own *own, struct cli_arguments *a, struct prices *p,
                        const struct text *kept, struct text *out) {
     struct find f = {0};
     struct crew_size size;
     if (cli_size(&own->launch, true, &size, &p->link)) return base_last();
     p->path = own->launch.path;
-    const struct find_ask ask = {
+    struct find_ask ask = {
         .workers = own->launch.automatic ? 0 : size.workers, /* also those that --hosts gives */
         .size = size,
         .recompute = a->options.recompute,
@@ -257,8 +264,12 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
         .solve = own->top && !strcmp(own->top, "all"),
         .measure = own->measure,
         .keep = kept};
-    tri_graph *g = cli_network(a, NULL);
-    tri_run *run = g ? run_plan_with_data(g, &a->options, NULL) : NULL;
+    tri_run *run = plan(a);
+    if (!run && a->options.mesh && base_last() == TRI_USAGE && is_bare(&a->options)) {
+        ask.mesh = a->options.mesh;
+        a->options.mesh = NULL;
+        run = plan(a);
+    }
     if (!run) return base_last();
     tri_status status = find_plans(run, &ask, p, &f);
     if (!status && !f.fit) status = find_none(&f);
@@ -280,7 +291,7 @@ static int run(const struct command *c, int argc, char **argv) {
         status = base_fail(TRI_USAGE, "--row %lld names the plan that --save FILE writes",
                            (long long)own.row);
     if (!status && a.program) return visit_start(&a);
-    if (!status) status = prices_open(&p, &kept);
+    if (!status) status = prices_open(&p, 0, &kept);
     if (!status) status = find(&own, &a, &p, &kept, &out);
     prices_free(&p);
     text_free(&kept);

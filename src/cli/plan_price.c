@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/host.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
 #include "cli/price.h"
@@ -45,8 +46,9 @@ static bool are_alike(const tri_run *run) {
     return alike;
 }
 
+/* others: cores that they used while units were measured. */
 static void describe(const char *model, const tri_run *run, const struct run_price *is_priced,
-                     double measured, struct text *t) {
+                     double measured, double others, struct text *t) {
     const struct step_price *s = &is_priced->step;
     const int hosts = run->machine->hosts;
     text_add(t, "%s, batch %lld: %lld lane(s), ", model, (long long)run_batch(run),
@@ -71,12 +73,16 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
     add_time(t, s->pre);
     text_add(t, ", after them ");
     add_time(t, s->step);
+    text_add(t, ", between units ");
+    add_time(t, is_priced->overhead);
     text_add(t, "; threads wait %.1f %%\n",
              100 * (1 - (s->units + is_priced->overhead) / s->seconds));
-    if (!(measured > 0)) return;
-    text_add(t, "measured just now: ");
-    add_time(t, measured);
-    text_add(t, ", of which %.1f %% pass between units\n", 100 * is_priced->overhead / measured);
+    if (measured > 0) text_add(t, "measured just now: ");
+    if (measured > 0) add_time(t, measured);
+    if (measured > 0) text_add(t, "\n");
+    if (others >= FIND_FEW * host_cores())
+        text_add(t, "meanwhile others used %.1f cores, so that times are too long: --measure "
+                 "always measures again\n", others);
 }
 
 static void describe_json(const struct run_price *p, int hosts, double measured,
@@ -95,20 +101,23 @@ tri_status cli_price(const char *model, const tri_run *run, const struct price_a
     struct price_kinds kinds = {{0}};
     struct prices p = {0};
     struct text path = {0};
-    double measured = 0;
-    tri_status status = prices_open(&p, &path);
+    double measured = 0, others = 0;
+    int cores;
+    tri_status status = prices_open(&p, 0, &path);
     p.link = ask->link;
     p.path = ask->path;
     if (!status) status = price_check(run);
     if (!status) status = price_run(run, &p, &kinds, &is_priced);
     if (!status && ask->when != FIND_NEVER &&
         (is_priced.known < is_priced.units || ask->when == FIND_ALWAYS)) {
+        const double began = base_seconds(), used = host_others("", &cores);
         status = price_learn(run, MEASURE_SECONDS, &p, &measured);
+        others = (host_others("", &cores) - used) / (base_seconds() - began);
         if (!status) prices_keep(&p, &path);
         if (!status) status = price_run(run, &p, &kinds, &is_priced);
     }
     if (!status && ask->json) describe_json(&is_priced, run->machine->hosts, measured, out);
-    else if (!status) describe(model, run, &is_priced, measured, out);
+    else if (!status) describe(model, run, &is_priced, measured, others, out);
     kinds_free(&kinds);
     prices_free(&p);
     text_free(&path);

@@ -22,11 +22,11 @@ static void add_processor(struct text *t) {
     text_add(t, "%s", name);
 }
 
-tri_status prices_make(struct prices *p) {
+tri_status prices_make(struct prices *p, int cores) {
     struct text t = {0};
     *p = (struct prices){0};
     add_processor(&t);
-    text_add(&t, ", %d cores, ", host_cores());
+    text_add(&t, ", %d core(s), ", cores ? cores : host_cores());
     host_instructions(&t);
     if (getenv("TRIREME_ISA")) text_add(&t, " TRIREME_ISA=%s", getenv("TRIREME_ISA"));
     text_add(&t, ", version " TRI_VERSION);
@@ -115,12 +115,28 @@ static bool read_unit(char *at, struct price *is) {
 
 struct taken {
     struct prices *p;
-    bool named, full; /* full: there is no memory for another price */
+    uint64_t hash; /* of the lines so far */
+    bool named, full, whole; /* full: there is no memory for another price */
 };
+
+static uint64_t hash_line(const char *line, uint64_t before) {
+    return base_hash(line, strlen(line) + 1, before);
+}
+
+#define SEAL "hash %016llx"
+
+static bool is_seal(const struct taken *t, const char *line) {
+    char own[32];
+    base_format(own, sizeof own, SEAL, (unsigned long long)t->hash);
+    return !strcmp(line, own);
+}
 
 static bool take_line(void *user, char *line) {
     struct taken *t = user;
     struct price is;
+    if (t->whole) return false;
+    if (!strncmp(line, "hash ", 5)) return t->whole = t->named && is_seal(t, line);
+    t->hash = hash_line(line, t->hash);
     if (!t->named) {
         t->named = !strncmp(line, "machine ", 8) && !strcmp(line + 8, t->p->machine);
         return t->named;
@@ -130,12 +146,25 @@ static bool take_line(void *user, char *line) {
     return true;
 }
 
+#define ANEW "what is measured is kept in a new one"
+
 tri_status prices_read(struct prices *p, const char *path) {
     struct taken t = {.p = p};
     if (access(path, F_OK) && errno == ENOENT) return TRI_OK;
-    tri_status status =
-        base_read_lines(path, "`plan price` measures its units anew", take_line, &t);
+    tri_status status = base_read_lines(path, ANEW, take_line, &t);
+    if (!status && !t.whole)
+        status = base_fail(TRI_FAILED, "%s: its last line, a hash, is not there; " ANEW, path);
     return !status && t.full ? base_no_memory(path) : status;
+}
+
+void prices_seal(struct text *file) {
+    struct taken t = {0};
+    for (char *line = file->data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        if (*line && *line != '#') t.hash = hash_line(line, t.hash);
+        *end = '\n';
+    }
+    text_add(file, SEAL "\n", (unsigned long long)t.hash);
 }
 
 tri_status prices_write(const struct prices *p, const char *path) {
@@ -146,6 +175,7 @@ tri_status prices_write(const struct prices *p, const char *path) {
     for (size_t i = 0; i < p->n; i++)
         text_add(&t, "unit %d %.6g %lld %s\n", p->price[i].busy, p->price[i].seconds,
                  (long long)p->price[i].calls, p->price[i].unit);
+    if (!t.failed) prices_seal(&t);
     /* Others may write the file at the same time. */
     struct text own = {0};
     text_add(&own, "%s.%ld", path, (long)getpid());
@@ -159,13 +189,13 @@ tri_status prices_write(const struct prices *p, const char *path) {
     return status;
 }
 
-tri_status prices_open(struct prices *p, struct text *path) {
-    tri_status status = prices_make(p);
+tri_status prices_open(struct prices *p, int cores, struct text *path) {
+    tri_status status = prices_make(p, cores);
     if (!status && !prices_file(p, path)) text_free(path);
     if (status || !path->size || !prices_read(p, path->data)) return status;
     fprintf(stderr, "trireme: %s\n", tri_message());
     prices_free(p);
-    return prices_make(p);
+    return prices_make(p, cores);
 }
 
 void prices_keep(const struct prices *p, const struct text *path) {

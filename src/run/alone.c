@@ -192,6 +192,7 @@ static bool gives_up(tri_run *run) {
 
 static enum file_place ours(const tri_run *run) { (void)run; return FILES_OURS; }
 static int size(const tri_run *run) { (void)run; return 1; }
+static int cores(const tri_run *run) { return (void)run, 0; }
 static struct run_ranks ranks(const tri_run *run) {
     (void)run;
     return (struct run_ranks){0, 1, 0, 1};
@@ -209,7 +210,8 @@ const struct executor executor_alone = {
     .failed = own_files_failed, .step = step, .finish = finish, .leave = leave,
     .release = release, .free = profiler_free,
     .at = at, .reports = yes, .reports_step = yes, .writes = yes, .feeds = yes,
-    .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .size = size, .ranks = ranks,
+    .is_whole = is_whole, .asked_to_end = no, .gives_up = gives_up, .size = size, .cores = cores,
+    .ranks = ranks,
     .shown = shown, .take_last_line = take_last_line, .look = crash_look, .crashed = crash_found,
     .traced = crash_traced, .evaluate = tri_evaluate, .set_policy = nothing, .base = base,
     .begin_at = nothing, .saw_deaths = no, .writes_files = ours,

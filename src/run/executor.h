@@ -53,7 +53,8 @@ struct executor {
     bool (*asked_to_end)(const tri_run *run);
     /* Whether threads stop waiting for samples. */
     bool (*gives_up)(tri_run *run);
-    int (*size)(const tri_run *run); /* workers of this host */
+    int (*size)(const tri_run *run);  /* workers of this host */
+    int (*cores)(const tri_run *run); /* that they share; 0: those of this process */
     /* For logs: counted over all hosts that take part. */
     struct run_ranks (*ranks)(const tri_run *run);
     struct crew_shown *(*shown)(tri_run *run); /* null: no other process has printed anything */

@@ -13,7 +13,7 @@ static void keep_error(const tri_run *run, double ratio) {
     struct prices p = {0};
     struct text path = {0};
     if (!(ratio > 1e-3 && ratio < 1e3)) return; /* what the plan says is no prediction of ours */
-    tri_status status = prices_open(&p, &path);
+    tri_status status = prices_open(&p, run->executor->cores(run), &path);
     const char *name = status ? NULL : price_network(&p.arena, run, PRICE_ERROR);
     if (name && path.size && !prices_add(&p, &(struct price){name, 1, ratio, PREDICTED_STEPS}))
         prices_keep(&p, &path);

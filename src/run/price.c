@@ -231,14 +231,19 @@ const char *price_network(struct arena *a, const tri_run *run, const char *what)
     return arena_text(a, "(%s, of %016llx)", what, (unsigned long long)hash);
 }
 
-/* What passes between the units of this network, as if it were one: of a call. */
-#define BETWEEN "between units"
+/* What passes between the units of this network's lanes, as if it were a unit: of a call. */
+static const char *between(struct arena *a, const tri_run *run) {
+    const struct machine *m = run->machine;
+    const char *what = arena_text(a, "between units, %lld sample(s) in a lane",
+                                  (long long)(m->batch / m->lanes));
+    return what ? price_network(a, run, what) : NULL;
+}
 
 /* took: seconds of a step of the run, which is open. */
 static tri_status learn_between(const tri_run *run, double took, struct prices *p) {
     struct run_price is;
     struct arena a = {0};
-    const char *name = price_network(&a, run, BETWEEN);
+    const char *name = between(&a, run);
     const double calls = calls_of(run, (int)run->machine->lanes);
     tri_status status = name ? price_run(run, p, NULL, &is) : base_no_memory("the prices of units");
     const double more = status ? 0 : took - is.step.seconds + is.overhead;
@@ -285,6 +290,8 @@ tri_status price_learn(const tri_run *run, double least, struct prices *p, doubl
     struct run_price is;
     *seconds = 0;
     tri_status status = learn(run, all_threads(run), true, least, p, seconds);
+    /* A network may allow one lane alone. */
+    if (status == TRI_USAGE) status = learn(run, all_threads(run), false, least, p, seconds);
     for (int before = -1; !status && !(status = price_run(run, p, NULL, &is)) &&
                           is.known < is.units && is.known != before;) {
         before = is.known;
@@ -545,7 +552,7 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     for (int k = 0; k < 2; k++)
         if ((k ? c->lane : c->count)[0]) add_lanes(w, m, k, &shape.lanes[k]);
     if (w->failed) return base_no_memory("the price of a step");
-    const char *name = price_network(&w->arena, w->run, BETWEEN);
+    const char *name = between(&w->arena, w->run);
     const struct price *more = name ? prices_find(w->p, name, shape.threads) : NULL;
     out->units = (int)w->seen.n + 1; /* what passes between them is one more */
     out->known = w->known + (more != NULL);

@@ -73,6 +73,8 @@ static bool is_whole(const tri_run *run) { return worker_is_between(run->worker)
 static bool asked_to_end(const tri_run *run) { return worker_asked_to_end(run->worker); }
 static bool gives_up(tri_run *run) { return atomic_load(&run->worker->head->course.ending); }
 static int size(const tri_run *run) { return worker_size(run->worker); }
+
+static int cores(const tri_run *run) { return run->worker->head->size.cores; }
 static struct run_ranks ranks(const tri_run *run) { return worker_ranks(run->worker); }
 static struct crew_shown *shown(tri_run *run) { return &run->worker->head->told.shown; }
 
@@ -124,6 +126,7 @@ const struct executor executor_worker = {
     .step = step, .finish = finish, .leave = leave, .release = release, .free = free_worker,
     .at = at, .reports = reports, .reports_step = reports_step, .writes = writes, .feeds = feeds,
     .is_whole = is_whole, .asked_to_end = asked_to_end, .gives_up = gives_up, .size = size,
+    .cores = cores,
     .ranks = ranks,
     .shown = shown, .take_last_line = take_last_line, .look = worker_look,
     .crashed = worker_crashed, .traced = worker_traced, .evaluate = evaluate,

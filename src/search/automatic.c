@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "checkpoint/checkpoint.h"
 #include "data/data.h"
@@ -40,6 +41,8 @@ static tri_status of_checkpoint(const tri_options *o, struct text *plan, bool *f
     char folder[4096], *text = NULL;
     struct seal_key *key = NULL;
     tri_status status = o->ckpt_key ? seal_key_open(o->ckpt_key, &key) : TRI_OK;
+    *found = false;
+    if (!status && access(o->ckpt, F_OK)) return TRI_OK; /* the run makes it */
     if (!status) status = checkpoint_newest(o->ckpt, key, INT64_MAX, &state, &wrong);
     *found = !status && state.step >= 0;
     if (*found) {
@@ -73,7 +76,7 @@ static tri_status search(tri_graph *g, const tri_options *o, struct find_ask *as
     tri_options own = *o;
     own.parallel = NULL;
     tri_run *run = run_plan_with_data(g, &own, NULL);
-    tri_status status = run ? prices_open(&prices, &kept) : base_last();
+    tri_status status = run ? prices_open(&prices, 0, &kept) : base_last();
     ask->keep = &kept;
     if (!status) status = find_plans(run, ask, &prices, &f);
     if (!status && !f.fit) status = find_none(&f);

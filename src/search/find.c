@@ -50,8 +50,9 @@ static bool is_given(const tri_options *o) {
 static tri_status add_division(struct find *f, struct found p, const struct division *d) {
     tri_options *o = &p.t.options;
     if (d->mesh) {
-        o->mesh = d->data ? arena_text(&f->arena, "data=%d,model=%d", d->data, d->mesh)
-                          : arena_text(&f->arena, "model=%d", d->mesh);
+        o->mesh = f->ask.mesh ? f->ask.mesh
+                  : d->data   ? arena_text(&f->arena, "data=%d,model=%d", d->data, d->mesh)
+                              : arena_text(&f->arena, "model=%d", d->mesh);
         o->strategy = d->strategy;
         o->unset = d->unset;
         p.searched = d->searched;
@@ -63,8 +64,22 @@ static tri_status add_division(struct find *f, struct found p, const struct divi
     return add(f, &p);
 }
 
+/* What operators may do along a mesh of n seats, or of 2 x n / 2. */
+static tri_status add_meshes(struct find *f, const struct found *p, int n) {
+    tri_status status = TRI_OK;
+    for (const struct strategy_ready *r = strategies_ready; r->name && !status; r++)
+        status = add_division(f, *p, &(struct division){.mesh = n, .strategy = r->name});
+    if (!status) status = add_division(f, *p, &(struct division){.mesh = n, .unset = "batch"});
+    if (!status) status = add_division(f, *p, &(struct division){.mesh = n, .searched = true});
+    if (!status && n > 2 && !f->ask.mesh)
+        status = add_division(f, *p, &(struct division){.mesh = n / 2, .data = 2,
+                                                        .searched = true});
+    return status;
+}
+
 /* All ways of dividing over so many workers. */
 static tri_status add_divisions(struct find *f, const struct found *p) {
+    if (f->ask.mesh) return add_meshes(f, p, 2);
     const tri_options *o = &f->own->options;
     const struct division none = {0};
     const char *bubble = pipeline_name(PIPELINE_ZERO_BUBBLE);
@@ -77,17 +92,7 @@ static tri_status add_divisions(struct find *f, const struct found *p) {
     }
     if (!f->ask.any || is_given(o) || f->own->machine->compilation.strategies.mesh.n)
         return status;
-    for (int n = 2; n <= p->workers && !status; n *= 2) {
-        const struct division batch = {.mesh = n, .unset = "batch"};
-        for (const struct strategy_ready *r = strategies_ready; r->name && !status; r++)
-            status = add_division(f, *p, &(struct division){.mesh = n, .strategy = r->name});
-        if (!status) status = add_division(f, *p, &batch);
-        if (!status)
-            status = add_division(f, *p, &(struct division){.mesh = n, .searched = true});
-        if (!status && n > 2)
-            status = add_division(f, *p, &(struct division){.mesh = n / 2, .data = 2,
-                                                            .searched = true});
-    }
+    for (int n = 2; n <= p->workers && !status; n *= 2) status = add_meshes(f, p, n);
     return status;
 }
 
@@ -115,7 +120,9 @@ static tri_status add_places(struct find *f, struct found p) {
                 if (!p.t.size.weight[h]) p.t.size.weight[h] = workers;
             if (p.t.size.most < workers) p.t.size.most = workers;
             const int all = workers * threads;
-            if ((all <= cores || (f->ask.workers && (f->ask.threads || threads == 1))) &&
+            const bool given = (workers == 1 || f->ask.workers) &&
+                               (f->ask.threads || (f->ask.workers && threads == 1));
+            if ((all <= cores || given) &&
                 (!f->ask.all || all >= cores))
                 status = add_divisions(f, &p);
             if (f->ask.threads) break;
@@ -345,7 +352,7 @@ static tri_status measure_plan(struct find *f, struct found *p) {
     if (!quiet && !t.failed) fputs(t.data, stderr);
     text_free(&t);
     if (price_learn(p->run, MEASURE_STEP, f->prices, &seconds))
-        fprintf(stderr, "trireme: they could not be measured: %s\n", tri_message());
+        fprintf(stderr, "trireme: these units could not be measured: %s\n", tri_message());
     f->measured += base_seconds() - began;
     f->others += host_others("", &cores) - others;
     return price_all(f);
@@ -375,6 +382,7 @@ static tri_status search_again(struct find *f) {
         status = search_splits(f, p);
         if (status == TRI_USAGE) status = TRI_OK, p->t.options.strategy = before;
         if (status || !strcmp(before, p->t.options.strategy)) continue;
+        p->tried = false;
         trial_end(f->own, p->run);
         p->run = NULL;
         status = look(f, i);
@@ -450,7 +458,11 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
     do {
         if (!status) status = price_all(out);
         if (!status) status = measure(out);
-        if (!status && !again && out->measured > 0) status = search_again(out);
+        if (!status && !again && out->measured > 0) {
+            status = search_again(out);
+            if (!status) status = price_all(out);
+            if (!status) status = measure(out);
+        }
         again = out->measured > 0;
     } while (!status && look_again(out, &status));
     sort(out);

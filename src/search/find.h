@@ -16,12 +16,15 @@ struct find_ask {
     struct crew_size size;   /* given: spares, audits, the most workers; hosts, and their weights,
                               * 0: as many as there are workers */
     const char *recompute;   /* as it was asked for; nullable */
+    const char *mesh;        /* given, without what operators do along it; nullable */
     bool any;                /* the grain is searched, too: lanes and mesh */
     bool all;                /* no core may idle */
     bool solve;              /* also what could not be better by its bound */
     enum find_measure measure;
     const struct text *keep; /* the machine file, of prices_open */
 };
+
+#define FIND_FEW 0.05 /* of the cores: what others may use without a word */
 
 enum found_how {
     FOUND_FITS,

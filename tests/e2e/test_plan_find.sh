@@ -174,8 +174,6 @@ check 'too many workers' says 'there can be 1 to 128 in all' err
 
 run plan find linear --grain keep --threads 1
 run plan price linear --threads 1
-file=$(ls cache/trireme/machine-*)
-sed 's/^unit 1 [^ ]*/unit 1 1e-9/' "$file" >faster && mv faster "$file" # for one thread
 run train linear -n 2 --threads 1 --steps 20 --data synthetic --out slower --quiet
 check 'a number that does not pay is said' says '-n 2: a step is predicted to take .* -n 1$' err
 run train linear -n 1 --threads 1 --steps 20 --data synthetic --out alone --quiet
@@ -183,6 +181,17 @@ check 'one worker is not' sh -c '! grep -q predicted err'
 
 # ---- nonsense ----
 
+find --mesh model=2 -n 2 --measure never --json
+check 'a mesh that is given is kept' python3 -c '
+import json
+plans = [p for p in json.load(open("out"))["plans"] if p["is"] == "fits"]
+assert {p["mesh"] for p in plans} == {"model=2"}
+assert {"megatron", "searched"} <= {p["strategy"] for p in plans}
+'
+find --threads 3 --measure never
+check 'more threads than cores' test $code -eq 0
+train --parallel auto --ckpt later --resume --out later.run --quiet
+check 'resumed without checkpoints' test "$(hash_of out)" = "$plain"
 find --row 2
 check 'a row without a file' says '--row 2 names the plan that --save FILE writes' err
 find --measure never --row 999 --save x

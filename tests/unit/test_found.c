@@ -37,7 +37,7 @@ static void find(size_t i, bool solve, struct find *f, struct prices *p, tri_run
     o.data = "synthetic";
     o.quiet = true;
     run_leave_nothing(&o);
-    assert_int_equal(prices_make(p), TRI_OK);
+    assert_int_equal(prices_make(p, 0), TRI_OK);
     tri_graph *g = tri_model_open(networks[i].model, networks[i].batch);
     assert_non_null(g);
     *run = run_plan_with_data(g, &o, NULL);
