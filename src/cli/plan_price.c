@@ -75,7 +75,7 @@ static void describe(const char *model, const tri_run *run, const struct run_pri
     add_time(t, s->step);
     text_add(t, ", between units ");
     add_time(t, is_priced->overhead);
-    text_add(t, "; threads wait %.1f %%\n",
+    text_add(t, "\nthreads wait %.1f %%\n",
              100 * (1 - (s->units + is_priced->overhead) / s->seconds));
     if (measured > 0) text_add(t, "measured just now: ");
     if (measured > 0) add_time(t, measured);
