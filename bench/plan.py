@@ -131,13 +131,19 @@ def pair(trireme, cell):
     return step, measured(trireme, cell, step), units
 
 
-CHOICES = 4  # plans that are compared
+CHOICES = 3  # plans that are compared
 TURNS = 9
 
 
 def find(trireme, network, *more):
-    found = json.loads(run(trireme, ["plan", "find", *NETWORKS[network].split(), "--json", *more]))
-    return [p for p in found["plans"] if p["is"] == "fits"]
+    """The plans that fit; none: the command says which needs least."""
+    command = ["plan", "find", *NETWORKS[network].split(), "--json", *more]
+    done = subprocess.run([trireme, *command], capture_output=True, text=True)
+    if "more than the limit" in done.stderr:
+        return []
+    if done.returncode:
+        raise SystemExit(f"trireme {' '.join(command)}: {done.stderr}")
+    return [p for p in json.loads(done.stdout)["plans"] if p["is"] == "fits"]
 
 
 def step_of_plan(trireme, plan, seconds):
@@ -160,6 +166,8 @@ def choose(trireme, network, limit):
     more = ["--memory-limit", str(limit)] if limit else []
     with tempfile.TemporaryDirectory() as folder:
         plans = find(trireme, network, *more)
+        if not plans:
+            return None
         rows = min(CHOICES, len(plans))
         for k in range(rows):
             run(trireme, ["plan", "find", *NETWORKS[network].split(), *more, "--measure", "never",
@@ -183,6 +191,8 @@ def choose(trireme, network, limit):
 
 def choices(trireme, networks, results, known):
     """known: choices, of networks with limits, that are measured."""
+    global seconds_of_steps
+    seconds_of_steps = 0.6
     failed = 0
     print(f"{'network':12} {'limit MiB':>10} {'plans':>6} {'chosen/fastest':>15} {'width':>6}")
     for network in networks:
@@ -191,6 +201,9 @@ def choices(trireme, networks, results, known):
             is_ = known.get((network, limit))
             if not is_:
                 is_ = choose(trireme, network, limit)
+                if not is_:
+                    print(f"{network:12} {limit >> 20:10}  no plan fits: the best needs least")
+                    break
                 keep(results, is_)
             failed += is_["ratio"] < 0.97 or is_["width"] > 0.1
             print(f"{network:12} {limit >> 20 or '-':>10} {is_['plans']:6} {is_['ratio']:15.3f} "
