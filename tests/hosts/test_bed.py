@@ -199,7 +199,8 @@ def kills(bed):
     for process in started:
         need(process.stdout.readline() == "on\n", "it does not start")
     all_three = ["sleep 900", "sleep 901", "sleep 902"]
-    wait_for(lambda: sorted(c for _, c in bed.processes(0)) == all_three, "not all run", 5)
+    wait_for(lambda: all(sorted(c for _, c in bed.processes(host)) == all_three for host in (0, 1)),
+             "not all run", 5)
     os.kill(next(pid for pid, c in bed.processes(0) if c == "sleep 900"), signal.SIGSTOP)
     try:
         bed.check_clean()
