@@ -102,6 +102,12 @@ print(row[0] + 1)')
 run plan find $split --row "$row" --save split
 check 'a searched split is saved' sh -c "
     grep -q '^use .*=model' split && grep -q '^use grad.fc2.matmul.matmul ' split"
+for isa in plain avx2; do # without prices
+    XDG_CACHE_HOME=$work/none TRIREME_ISA=$isa "$program" plan find $split --row "$row" \
+        --save out >err 2>&1
+    grep -v '^predicted-ns\|^hash' out >$isa.plan
+done
+check 'other kernels have the same plan' sh -c 'test -s plain.plan && cmp plain.plan avx2.plan'
 for n in 1 2 4; do
     run train mlp --plan split -n $n --steps 3 --data synthetic --quiet
     hash_of out >split.$n
