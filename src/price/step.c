@@ -184,11 +184,8 @@ static double move(const struct step_lanes *of, double *ready) {
     return end;
 }
 
-/* A host that has fewer workers than others has fewer claimers, or one that takes longer. */
-static void share(const struct step_hosts *hosts, int host, struct lanes *l) {
-    int most = 1;
-    for (int h = 0; h < hosts->n; h++)
-        if (hosts->workers[h] > most) most = hosts->workers[h];
+/* A host that has fewer workers than `most` has fewer claimers, or one that takes longer. */
+static void share(const struct step_hosts *hosts, int host, int most, struct lanes *l) {
     const double claimers = (double)l->claimers * hosts->workers[host] / most;
     l->claimers = claimers > 1 ? (int)claimers : 1;
     l->slow = claimers > 0 && claimers < 1 ? 1 / claimers : 1;
@@ -196,29 +193,26 @@ static void share(const struct step_hosts *hosts, int host, struct lanes *l) {
     l->end = hosts->begin[host + 1];
 }
 
-/* As many hosts as that with most workers would have the threads of all. */
-static double full_hosts(const struct step_hosts *hosts) {
-    int most = 1, all = 0;
-    for (int h = 0; h < hosts->n; h++) {
-        all += hosts->workers[h];
-        if (hosts->workers[h] > most) most = hosts->workers[h];
-    }
-    return (double)all / most;
-}
-
 static tri_status price_phase(const struct step_shape *s, const struct step_lanes *of,
                               struct step_price *out, double *work) {
     const struct step_hosts *hosts = &s->hosts;
     double *ready = calloc((size_t)of->buckets + 1, sizeof *ready), last = 0;
     tri_status status = ready ? TRI_OK : base_no_memory("the price of a step");
+    int most = 1, workers = 0;
+    for (int h = 0; h < hosts->n; h++) {
+        if (hosts->workers[h] > most) most = hosts->workers[h];
+        workers += hosts->workers[h];
+    }
+    /* As many hosts like that with most workers would have the threads of all. */
+    const double full = hosts->n ? (double)workers / most : 1;
     for (int h = 0; h < (hosts->n ? hosts->n : 1) && !status; h++) {
         struct lanes l = {.of = of, .claimers = of->claimers, .slow = 1, .end = of->tree->lanes,
                           .ready = ready};
-        if (hosts->n) share(hosts, h, &l);
+        if (hosts->n) share(hosts, h, most, &l);
         double seconds = 0;
         if (l.begin < l.end) status = (of->pipeline ? time_legs : time_lanes)(&l, &seconds);
         if (seconds > last) last = seconds;
-        *work += l.all / (hosts->n ? full_hosts(hosts) : 1);
+        *work += l.all / full;
     }
     const double end = of->transfers && !status ? move(of, ready) : last;
     out->lanes += end > last ? end : last;
@@ -233,9 +227,8 @@ tri_status step_price(const struct step_shape *s, struct step_price *out) {
     *out = (struct step_price){0};
     out->pre = step_together(&s->pre, s->threads, &work);
     out->step = step_together(&s->step, s->threads, &work);
-    for (int k = 0; k < 2 && !status; k++) {
+    for (int k = 0; k < 2 && !status; k++)
         if (s->lanes[k].tree) status = price_phase(s, &s->lanes[k], out, &work);
-    }
     out->units = work / s->threads;
     out->seconds = out->pre + out->lanes + out->step + s->overhead + s->hosts.opening;
     return status;
