@@ -533,7 +533,7 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     const int busy = sums ? busy_of(w->run, t->merge, w->hosts.most) : 0;
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
         to->sum[t->bucket_of[i]] += price_of(w, t->merge, i, busy);
-    w->failed |= !w->failed && !price_hosts_phase(&w->hosts, k, &w->arena, to);
+    w->failed |= !w->failed && !price_hosts_phase(&w->hosts, w->p, k, &w->arena, to);
     if (to->pipeline && !w->failed) add_leg_sums(m, m->hosts ? w->hosts.operands[k] : 1, to);
 }
 
@@ -543,7 +543,7 @@ static tri_status price_all(struct pricing *w, struct run_price *out) {
     struct step_shape shape = {.threads = all_threads(w->run)};
     tri_status status = price_hosts_find(m, w->p, &w->hosts);
     if (status) return status;
-    price_hosts_step(&w->hosts, m, &shape.hosts);
+    price_hosts_step(&w->hosts, m, w->p, &shape.hosts);
     *out = (struct run_price){0};
     w->lanes = w->moves = 0;
     w->known = w->lacks = 0;

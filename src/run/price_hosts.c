@@ -6,7 +6,7 @@
 tri_status price_hosts_find(const struct machine *m, const struct prices *p,
                             struct price_hosts *out) {
     tri_status status = TRI_OK;
-    *out = (struct price_hosts){.link = p->link, .path = p->path, .most = (int)m->lanes};
+    *out = (struct price_hosts){.most = (int)m->lanes};
     if (!m->hosts) return TRI_OK;
     if (m->hosts > 1 && !(p->link.bandwidth > 0))
         return base_fail(TRI_USAGE, "what hosts send to each other has no price, as their links "
@@ -24,13 +24,13 @@ tri_status price_hosts_find(const struct machine *m, const struct prices *p,
     return status;
 }
 
-void price_hosts_step(const struct price_hosts *h, const struct machine *m,
+void price_hosts_step(const struct price_hosts *h, const struct machine *m, const struct prices *p,
                       struct step_hosts *to) {
     *to = (struct step_hosts){.n = m->hosts};
     if (!m->hosts) return;
     to->begin = h->dealt[1].begin;
     to->workers = m->weight;
-    to->opening = m->hosts > 1 ? h->link.latency : 0;
+    to->opening = m->hosts > 1 ? p->link.latency : 0;
 }
 
 /* Seconds of a processor of the host that sends and receives most. */
@@ -38,8 +38,8 @@ static double served(const struct path_price *p, const struct path_link *link, d
     return p->most * bytes / p->chunks * link->cpu / 2e9;
 }
 
-bool price_hosts_phase(const struct price_hosts *h, int phase, struct arena *a,
-                       struct step_lanes *to) {
+bool price_hosts_phase(const struct price_hosts *h, const struct prices *p, int phase,
+                       struct arena *a, struct step_lanes *to) {
     const struct dealt *d = &h->dealt[phase];
     const size_t size = (size_t)to->buckets * sizeof(double) + 1;
     if (!d->hosts) return true;
@@ -53,9 +53,9 @@ bool price_hosts_phase(const struct price_hosts *h, int phase, struct arena *a,
     for (int b = 0; b < to->buckets; b++) {
         to->transfers[b] = to->delays[b] = to->above[b] = 0;
         if (d->hosts < 2 || !dealt_moves(d, b)) continue;
-        const enum path path = dealt_path(d, h->path, &h->link, b);
-        to->transfers[b] = dealt_seconds(d, &h->link, b, path);
-        if (!idle) to->delays[b] = served(&d->price[path], &h->link, dealt_bytes(d, b)) / threads;
+        const enum path path = dealt_path(d, p->path, &p->link, b);
+        to->transfers[b] = dealt_seconds(d, &p->link, b, path);
+        if (!idle) to->delays[b] = served(&d->price[path], &p->link, dealt_bytes(d, b)) / threads;
         /* In an exchange each host makes them all, else each has a part. */
         to->above[b] = sums * to->sum[b] / (path == PATH_EXCHANGE ? 1 : d->hosts);
     }

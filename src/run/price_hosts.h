@@ -10,8 +10,6 @@
 
 struct price_hosts {
     struct dealt dealt[2]; /* by phase */
-    struct path_link link;
-    int path;              /* as option --path has it */
     int most;              /* lanes of the host that has most */
     int operands[2];       /* by phase: sums that hosts make of their lanes */
 };
@@ -19,10 +17,10 @@ struct price_hosts {
 /* Fails if the links are not known of a machine whose steps several hosts share. */
 tri_status price_hosts_find(const struct machine *m, const struct prices *p,
                             struct price_hosts *out);
-void price_hosts_step(const struct price_hosts *h, const struct machine *m,
+void price_hosts_step(const struct price_hosts *h, const struct machine *m, const struct prices *p,
                       struct step_hosts *to);
 /* to: with its buckets and sums. Adds what they move; false: out of memory. */
-bool price_hosts_phase(const struct price_hosts *h, int phase, struct arena *a,
-                       struct step_lanes *to);
+bool price_hosts_phase(const struct price_hosts *h, const struct prices *p, int phase,
+                       struct arena *a, struct step_lanes *to);
 
 #endif
