@@ -132,9 +132,7 @@ static tri_status price(const struct own *own, struct cli_arguments *a, struct t
     tri_graph *g = status ? NULL : cli_graph(a);
     tri_run *run = g ? run_plan(g, &a->options, alone ? NULL : &size) : NULL;
     if (!run) return base_last();
-    if (size.hosts)
-        status = tree_check_hosts(&run->machine->tree[1], a->options.wire, size.hosts);
-    if (!status) status = cli_price(a->model, run, &ask, out);
+    status = cli_price(a->model, run, &ask, out);
     run_free(run);
     return status;
 }

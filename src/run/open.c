@@ -261,6 +261,8 @@ static tri_status plan_run(tri_run *run) {
     }
     if (!status && o->ckpt && !(run->network = tri_graph_print(run->model))) status = base_last();
     if (!status) status = machine_plan(run->model, o, &place, run->machine);
+    if (!status && place.hosts > 0 && !o->forward)
+        status = tree_check_hosts(&run->machine->tree[1], o->wire, place.hosts);
     return status;
 }
 
