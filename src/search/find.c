@@ -286,16 +286,10 @@ static tri_status look(struct find *f, size_t i) {
     const bool split = p->searched && !p->t.options.strategy;
     tri_status status = split ? search_splits(f, p) : TRI_OK;
     tri_run *run = status ? NULL : trial_plan(f->own, &p->t);
-    if (!status && run && p->t.size.hosts)
-        status = tree_check_hosts(&run->machine->tree[1], p->t.options.wire, p->t.size.hosts);
-    if (base_last() == TRI_FAILED && (!run || status)) {
-        if (run) trial_end(f->own, run);
-        return TRI_FAILED;
-    }
-    if (!run || status) {
+    if (!run && base_last() == TRI_FAILED) return TRI_FAILED;
+    if (!run) {
         p->how = FOUND_REFUSED;
         p->note = arena_copy(&f->arena, tri_message());
-        if (run) trial_end(f->own, run);
         return TRI_OK;
     }
     p->bytes = trial_needs(run);
@@ -365,7 +359,6 @@ static tri_status measure(struct find *f) {
     while (!status && (p = next_unknown(f)) &&
            (!(f->measured > 0) || f->measured + takes(p) < MEASURE_MOST))
         status = measure_plan(f, p);
-    if (!status && f->measured > 0) prices_keep(f->prices, f->ask.keep);
     return status;
 }
 
@@ -435,7 +428,6 @@ static tri_status price_alone(struct find *f) {
     tri_status status = price(f, &one);
     if (!status && is_rated(&one) && f->ask.measure != FIND_NEVER) {
         status = measure_plan(f, &one);
-        if (!status) prices_keep(f->prices, f->ask.keep);
         if (!status) status = price(f, &one);
     }
     f->alone = one.price;
@@ -454,19 +446,18 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
     tri_status status = name ? list(out) : base_no_memory("plans");
     for (size_t i = 0; i < out->n && !status; i++) status = look(out, i); /* n grows */
     /* Prices that were measured may show that some were cut too early. */
-    bool again = false;
+    bool again = false, anew;
     do {
         if (!status) status = price_all(out);
         if (!status) status = measure(out);
-        if (!status && !again && out->measured > 0) {
-            status = search_again(out);
-            if (!status) status = price_all(out);
-            if (!status) status = measure(out);
-        }
+        anew = !status && !again && out->measured > 0;
+        if (anew) status = search_again(out);
         again = out->measured > 0;
-    } while (!status && look_again(out, &status));
+    } while (!status && (anew || look_again(out, &status)));
     sort(out);
-    return status ? status : price_alone(out);
+    if (!status) status = price_alone(out);
+    if (!status && out->measured > 0) prices_keep(out->prices, ask->keep);
+    return status;
 }
 
 void find_free(struct find *f) {
