@@ -5,7 +5,6 @@
 program=$(realpath "$1")
 . "$(dirname "$0")/cases.sh"
 net=gpt2-tiny:seq=16,vocab=96,layers=2,hidden=32,heads=4,inner=64
-export XDG_CACHE_HOME="$work/cache"
 
 run() {
     "$program" "$@" >out 2>err

@@ -218,7 +218,6 @@ check 'of another batch' refuses 2 'for a batch of 64; it cannot be made for 8' 
 
 # ---- plans that are found ----
 
-export XDG_CACHE_HOME="$work/cache"
 afresh() { # command: without the checkpoints of the last
     rm -rf ckpt
     "$@"
