@@ -24,7 +24,8 @@ FOCUS = f"""(() => {{
     if (style.outlineStyle === "none" || parseFloat(style.outlineWidth) < 2)
         bad.push("its focus is not visible");
     if (box.bottom < 0 || box.top > innerHeight) bad.push("it is not on the screen");
-    return {{at: {EXPECTED}.indexOf(one), bad}};
+    return {{at: {EXPECTED}.indexOf(one), bad, name: {NAME}(one),
+             rests: one.matches("body, .wide")}};
 }})()"""
 # Two elements in turn: where their ways from the root part, the second is not above or left of the
 # first.
@@ -64,8 +65,9 @@ def around(browser, address):
         press(browser, "Tab")
         focus = browser.run(FOCUS)
         if focus["at"] < 0:  # the end, or what scrolls
-            need(browser.run("document.activeElement.matches('body, .wide')"),
-                 f"{address}: the focus is at what is no control")
+            need(focus["rests"], f"{address}: the focus is at {focus['name']}, which is no control")
+            focus = browser.run(FOCUS)  # from the end, the browser goes on to the begin by itself
+        if focus["at"] < 0:
             continue
         need(not focus["bad"], f"{address}, {names[focus['at']]}: {focus['bad']}")
         found.append(focus["at"])
