@@ -445,6 +445,7 @@ tri_status machine_plan(tri_graph *model, const tri_options *o, const struct mac
                                           .all_threads = place->all_threads,
                                           .hosts = place->hosts, .sums_whole = place->paths,
                                           .given_levels = place->levels,
+                                          .apart = place->apart,
                                           .target = place->dev->kind->target};
     tri_status status = passes_run(&m->compilation, NULL);
     m->whole = m->compilation.whole;

@@ -203,6 +203,7 @@ struct machine_place {
     bool paths;                     /* their sums may take another path than the exchange */
     const int *weight;              /* by host: see crew_size; borrowed */
     int levels;                     /* see compilation.given_levels */
+    bool apart;                     /* see there */
     int processes;                  /* that have such an executable each; 0 means 1 */
     int auditors;                   /* threads of all processes that may audit lanes */
 };

@@ -234,7 +234,7 @@ static tri_status pass_lanes(struct compilation *c) {
     }
     if (c->given_levels) c->levels = c->given_levels - 1;
     tri_status status = lane_tree_make(c->lanes, c->levels, &c->tree);
-    bool apart = c->all_threads > 0 || c->strategies.mesh.n || c->stages ||
+    bool apart = c->apart || c->all_threads > 0 || c->strategies.mesh.n || c->stages ||
                  wire_ask_rounds(c->options);
     if (!status) status = cut_make(c->whole, c->lanes, apart, &c->cut);
     c->cut.tree = &c->tree;

@@ -25,6 +25,7 @@ struct compilation {
     bool sums_whole;     /* the step is given the roots of the lanes' sums, unless there are
                           * estimates (plan/estimates.h) */
     int given_levels;    /* 1 more than `levels` is to be; 0: as it follows */
+    bool apart;          /* lanes are a phase of their own, as they always are with workers */
     int levels;          /* levels of the lane tree that "step" sums */
     struct lane_tree tree;
     struct cut cut;

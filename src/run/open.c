@@ -227,8 +227,8 @@ static tri_status save_plan(const tri_run *run) {
     return status;
 }
 
-static int levels_of_others;
-void run_like(const struct machine *m) { levels_of_others = m ? 1 + m->compilation.levels : 0; }
+static const struct machine *like;
+void run_like(const struct machine *m) { like = m; }
 
 static tri_status plan_run(tri_run *run) {
     tri_options *o = &run->options;
@@ -248,7 +248,10 @@ static tri_status plan_run(tri_run *run) {
     place.dev = run->dev;
     place.team = run->team;
     run->executor->place(run, &place);
-    if (!run->worker) place.levels = levels_of_others;
+    if (!run->worker && like) {
+        place.levels = 1 + like->compilation.levels;
+        place.apart = like->all_threads > 0;
+    }
     if (!status) status = fit_settle(run);
     if (!status && !(run->written = graph_duplicate(run->model, run->model->batch)))
         status = base_last();

@@ -24,8 +24,8 @@ void run_leave_nothing(tri_options *o);
 /* Whether later runs of this process print notes. Returns what it was. */
 bool run_print_notes(bool whether);
 
-/* The steps of later runs of one process leave as many levels of sums as this machine's do, which
- * may be of other processes and hosts; null: as usual. */
+/* The steps of later runs of one process have the phases and leave as many levels of sums as this
+ * machine's do, which may be of other processes and hosts; null: as usual. */
 void run_like(const struct machine *m);
 
 /* As tri_open, on this device, whichever the options name. */

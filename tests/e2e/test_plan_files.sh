@@ -293,6 +293,8 @@ price
 check 'price: and known' sh -c 'grep -q "^a step: .*, by the prices" out && ! grep -q just out'
 run plan price $net --batch 8 --lanes 2 --threads 2 --measure never
 check 'price: not beside another thread' says '^a step: ~.* by the prices of 0 of' out
+run plan price $net --batch 8 --lanes 1 -n 2 --threads 1
+check 'price: workers that share a lane' says '^a step: [0-9].* by the prices of its [0-9]' out
 run plan machine
 check 'machine: how many are known' says '^[1-9][0-9]* units measured, in .*cache/trireme' out
 kept=$(ls cache/trireme/machine-*)
