@@ -842,6 +842,9 @@ typedef struct tri_options {
     /* Stages of a pipeline, balanced by the work of their operators; instead of those that
      * tri_stage asks for. 1: none. 0: those of the network. */
     int64_t stages;
+    /* The operators with which the stages from 1 on begin, "NAME,NAME". NULL: those that make all
+     * stages about as long, by what was measured on this machine if that is known. */
+    const char *cuts;
     /* In which order each track computes the legs of its stages: "1f1b" (the default), "gpipe",
      * "interleaved" with `chunks` stages per track, or "zero-bubble". */
     const char *pipeline;

@@ -28,6 +28,7 @@
 #define CREW_NAME 56
 #define CREW_LINE 512
 #define CREW_CHOICE 8192
+enum crew_choice { CREW_CHOOSES_FIT, CREW_CHOOSES_CUTS, CREW_CHOICES };
 #define CREW_REQUEST 128
 #define CREW_ANSWER 16384
 #define CREW_ABOUT 65536
@@ -338,7 +339,7 @@ struct crew_head {
     int64_t agent;
     int rings; /* the descriptor of the file of rings, as the store's; see crew_ring_at */
     struct crew_size size;
-    struct crew_chosen chosen;
+    struct crew_chosen chosen[CREW_CHOICES];
     _Alignas(64) wait_queue event; /* woken by every change that a thread may wait for */
     _Alignas(64) wait_queue data;  /* the same for samples, and the steps that need them */
     struct crew_workers workers;

@@ -47,7 +47,7 @@ static tri_status make_head(struct agent *a) {
     pthread_mutexattr_setpshared(&kind, PTHREAD_PROCESS_SHARED);
     pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
     for (int i = 0; i < h->size.place_threads; i++) pthread_mutex_init(&h->thread[i].life, &kind);
-    pthread_mutex_init(&h->chosen.lock, &kind);
+    for (int i = 0; i < CREW_CHOICES; i++) pthread_mutex_init(&h->chosen[i].lock, &kind);
     pthread_mutexattr_destroy(&kind);
     a->recovery = (struct recovery){.view = {.head = h, .fd = fd}};
     if (l->out && !realpath(l->out, h->told.out)) *h->told.out = 0;

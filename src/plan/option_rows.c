@@ -341,6 +341,9 @@ const struct option_row options_rows[] = {
      "result does not depend on it (default: as the network says, else none)",
      option_count, FIELD(stages), LEARNING | RESUME_IGNORES, .group = GROUP_MESH,
      .plan = PLAN_STAGES, .most = STAGE_MOST},
+    {"--cuts", "NAME,...",
+     "the operators with which the stages from 1 on begin (default: as prices of this machine say)",
+     option_text, FIELD(cuts), LEARNING | RESUME_IGNORES, .group = GROUP_MESH, .plan = PLAN_CUTS},
     {"--pipeline", "ORDER",
      "in which order the legs run (default: 1f1b):\n"
      "1f1b: a backward leg as soon as possible, so that few lanes' results are kept\n"

@@ -154,16 +154,18 @@ static tri_status contradicts_option(const struct plan_file *p, const struct pla
 
 /* What has no effect without stages. */
 static bool is_of_stages(enum plan_key key) {
-    return key == PLAN_PIPELINE || key == PLAN_CHUNKS || key == PLAN_STEAL;
+    return key == PLAN_CUTS || key == PLAN_PIPELINE || key == PLAN_CHUNKS || key == PLAN_STEAL;
 }
 
 tri_status plan_take(const struct plan_file *p, tri_options *o) {
     const struct plan_line *mesh = plan_find(p, PLAN_MESH);
-    const bool unstaged = o->stages == 1; /* the option overrides the plan */
+    /* The option overrides the plan. */
+    const bool unstaged = o->stages == 1;
+    const bool recut = o->stages && o->stages != plan_number(p, PLAN_STAGES);
     for (enum plan_key k = PLAN_MODEL; k < PLAN_KEYS; k++) {
         const struct plan_line *l = plan_find(p, k);
         const struct option_row *row = l ? option_of_plan(k) : NULL;
-        if (!row || (unstaged && is_of_stages(k))) continue;
+        if (!row || (unstaged && is_of_stages(k)) || (recut && k == PLAN_CUTS)) continue;
         struct field f = field_of(o, row);
         int64_t n = plan_number(p, k);
         bool given = f.count ? *f.count != 0 : *f.text != NULL;

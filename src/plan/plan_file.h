@@ -35,6 +35,7 @@ enum plan_key {
     PLAN_THREADS,
     PLAN_BUCKET,
     PLAN_STAGES,
+    PLAN_CUTS,
     PLAN_PIPELINE,
     PLAN_CHUNKS,
     PLAN_STEAL,

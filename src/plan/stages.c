@@ -2,6 +2,7 @@
 #include "plan/stages.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/nearest.h"
 #include "plan/forward.h"
@@ -181,45 +182,121 @@ static size_t choose_cut(const tri_graph *g, size_t forward, const double *work,
     return best;
 }
 
-static void put_balanced(tri_graph *g, size_t forward, int stages, const double *work,
-                         const double *crossing) {
+/* begin: by stage, its first node; begin[stages] is `forward`. */
+static tri_status balance(const tri_graph *g, size_t forward, int stages, const double *work,
+                          size_t *begin) {
     const double slack = 0.05; /* of a share */
+    double *crossing = calloc(forward + 1, sizeof *crossing);
     double all = 0, before = 0;
-    int stage = 0;
+    if (!crossing) return base_no_memory("stages");
+    find_crossing(g, forward, crossing);
     for (size_t i = 0; i < forward; i++) all += work[i];
     const double share = all / stages;
-    for (size_t i = 0, cut = 0; i < forward; i++) {
-        tri_node *n = g->node[i];
-        if (!node_runs(n)) continue;
-        bool first = before <= 0;
-        if (first || i == cut) {
-            stage += !first;
-            cut = stage + 1 < stages ? choose_cut(g, forward, work, crossing, i, before,
-                                                  share * (stage + 1), slack * share,
-                                                  stages - stage - 1)
-                                     : forward;
-        }
-        n->stage = stage;
-        before += work[i];
+    begin[0] = 0;
+    for (int k = 0; k < stages; k++) {
+        while (!k && begin[0] < forward && !node_runs(g->node[begin[0]])) begin[0]++;
+        begin[k + 1] = k + 1 < stages ? choose_cut(g, forward, work, crossing, begin[k], before,
+                                                   share * (k + 1), slack * share, stages - k - 1)
+                                      : forward;
+        for (size_t i = begin[k]; i < begin[k + 1]; i++)
+            if (node_runs(g->node[i])) before += work[i];
     }
+    free(crossing);
+    return TRI_OK;
+}
+
+static void put(tri_graph *g, int stages, const size_t *begin) {
+    for (int k = 0; k < stages; k++)
+        for (size_t i = begin[k]; i < begin[k + 1]; i++)
+            if (node_runs(g->node[i])) g->node[i]->stage = k;
+}
+
+static tri_status check_number(const tri_graph *g, size_t forward, int stages) {
+    int nodes = 0;
+    for (size_t i = 0; i < forward; i++) nodes += computes(g->node[i]);
+    if (stages <= nodes) return TRI_OK;
+    return base_fail(TRI_USAGE, "--stages %d: the network has only %d operator(s) that compute, "
+                     "and each stage needs one", stages, nodes);
 }
 
 static tri_status assign_balanced(tri_graph *g, size_t forward, tri_node *const *of,
                                   const struct target *t, int stages) {
-    int nodes = 0;
-    for (size_t i = 0; i < forward; i++) nodes += computes(g->node[i]);
-    if (stages > nodes)
-        return base_fail(TRI_USAGE, "--stages %d: the network has only %d operator(s) that "
-                         "compute, and each stage needs one", stages, nodes);
-    double *work = find_work(g, forward, of, t), *crossing = calloc(forward + 1, sizeof *crossing);
-    bool ok = work && crossing;
-    if (ok) {
-        find_crossing(g, forward, crossing);
-        put_balanced(g, forward, stages, work, crossing);
-    }
+    size_t begin[STAGE_MOST + 1];
+    tri_status status = check_number(g, forward, stages);
+    double *work = status ? NULL : find_work(g, forward, of, t);
+    if (!status && !work) status = base_no_memory("stages");
+    if (!status) status = balance(g, forward, stages, work, begin);
+    if (!status) put(g, stages, begin);
     free(work);
-    free(crossing);
-    return ok ? TRI_OK : base_no_memory("stages");
+    return status;
+}
+
+tri_status stages_cut(const tri_graph *g, double *work, int stages, struct text *cuts) {
+    const size_t forward = graph_forward(g);
+    size_t begin[STAGE_MOST + 1];
+    bool *used = calloc(forward + 1, sizeof *used);
+    double *sums = calloc(forward + 1, sizeof *sums), all = 0, forth = 0;
+    tri_status status = used && sums ? check_number(g, forward, stages) : base_no_memory("stages");
+    for (size_t i = 0; i < forward && !status; i++) {
+        all += work[i];
+        if (node_runs(g->node[i])) forth += stages_work(g->node[i], NULL);
+    }
+    if (!status) add_sums(g, forward, used, sums);
+    /* The backward pass takes about twice as long as the forward one. */
+    for (size_t i = 0; i < forward && !status; i++) work[i] += sums[i] * all / (3 * forth);
+    if (!status) status = balance(g, forward, stages, work, begin);
+    for (int k = 1; k < stages && !status; k++)
+        text_add(cuts, "%s%s", k > 1 ? "," : "", g->node[begin[k]]->name);
+    free(used);
+    free(sums);
+    return status || !cuts->failed ? status : base_no_memory("stages");
+}
+
+/* ---- as --cuts says ---- */
+
+/* The forward node of the name; `forward`: there is none that computes. */
+static size_t find_named(const tri_graph *g, size_t forward, const char *name, size_t length,
+                         struct nearest *near) {
+    for (size_t i = 0; i < forward; i++) {
+        const tri_node *n = g->node[i];
+        if (!node_runs(n)) continue;
+        if (strlen(n->name) == length && !memcmp(n->name, name, length)) return i;
+        nearest_offer(near, n->name);
+    }
+    return forward;
+}
+
+static tri_status assign_cuts(tri_graph *g, size_t forward, const char *cuts, int stages) {
+    size_t begin[STAGE_MOST + 1] = {0};
+    int k = 1;
+    for (const char *name = cuts; *name; k++) {
+        const size_t length = strcspn(name, ",");
+        char word[256];
+        base_format(word, sizeof word, "%.*s", (int)length, name);
+        struct nearest near = {.wanted = word};
+        const size_t at = find_named(g, forward, name, length, &near);
+        if (at == forward)
+            return base_fail(TRI_USAGE, "--cuts %s: the network has no such operator%s", word,
+                             nearest_meant(&near));
+        if (k >= stages || at <= begin[k - 1])
+            return base_fail(TRI_USAGE, "--cuts %s: the operators with which the stages from 1 "
+                             "on begin are expected, in their order: %d for --stages %d", cuts,
+                             stages - 1, stages);
+        begin[k] = at;
+        name += length + (name[length] == ',');
+    }
+    if (k != stages)
+        return base_fail(TRI_USAGE, "--cuts %s: --stages %d needs %d name(s)", cuts, stages,
+                         stages - 1);
+    begin[stages] = forward;
+    for (int s = 0; s < stages; s++) {
+        bool any = false;
+        for (size_t i = begin[s]; i < begin[s + 1]; i++) any |= computes(g->node[i]);
+        if (!any) return base_fail(TRI_USAGE, "--cuts %s: stage %d has no operator that computes",
+                                   cuts, s);
+    }
+    put(g, stages, begin);
+    return TRI_OK;
 }
 
 /* ---- all nodes ---- */
@@ -257,11 +334,14 @@ tri_status stages_assign(tri_graph *g, const tri_options *o, const struct target
         return base_fail(TRI_USAGE, "--stages %lld: there can be 1 to %d", (long long)o->stages,
                          STAGE_MOST);
     tri_status status = check_patterns(g, forward);
+    if (!status && o->cuts && o->stages < 2 && !o->forward)
+        return base_fail(TRI_USAGE, "--cuts %s is for --stages, which is not given", o->cuts);
     if (status || o->forward || o->stages == 1 || (!o->stages && !has_stages(g))) return status;
     tri_node **of = forward_nodes(g);
     if (!of) return base_no_memory("stages");
-    status = o->stages ? assign_balanced(g, forward, of, t, (int)o->stages)
-                       : assign_asked(g, forward);
+    status = o->cuts     ? assign_cuts(g, forward, o->cuts, (int)o->stages)
+             : o->stages ? assign_balanced(g, forward, of, t, (int)o->stages)
+                         : assign_asked(g, forward);
     if (!status) status = count_stages(g, forward, stages);
     if (!status) assign_backward(g, forward, of);
     free(of);

@@ -12,17 +12,19 @@
 
 #include "plan/recompute.h"
 #include "plan/stages.h"
+#include "run/node_times.h"
 #include "run/trial.h"
 #include "run/worker.h"
 
 struct candidate {
     char *pattern;
-    double work;  /* of its forward operators */
+    double work;  /* of its forward operators; seconds or operations */
     double saves; /* bytes of their results that are kept until the backward pass */
 };
 
 struct fit {
     tri_run *run;
+    struct node_times times; /* if they are known */
     struct candidate *c;
     size_t n, capacity;
 };
@@ -56,6 +58,7 @@ static char *family_of(const char *name) {
     return t.data;
 }
 
+/* In seconds if times are known, else in operations. A node that became no unit takes no time. */
 static bool add(struct fit *f, char *pattern, const tri_node *n, double saves) {
     size_t i = 0;
     while (pattern && i < f->n && strcmp(f->c[i].pattern, pattern)) i++;
@@ -67,7 +70,10 @@ static bool add(struct fit *f, char *pattern, const tri_node *n, double saves) {
     } else {
         f->c[f->n++] = (struct candidate){.pattern = pattern};
     }
-    f->c[i].work += stages_work(n, f->run->dev->kind->target);
+    const struct node_time *is = f->times.of ? node_times_at(&f->times, n->name) : NULL;
+    f->c[i].work += is             ? is->forward
+                    : f->times.of  ? 0
+                                   : stages_work(n, f->run->dev->kind->target);
     f->c[i].saves += saves;
     return true;
 }
@@ -171,6 +177,7 @@ static tri_status try(const struct fit *f, const char *patterns, double *bytes) 
 static void forget(struct fit *f) {
     for (size_t i = 0; i < f->n; i++) free(f->c[i].pattern);
     free(f->c);
+    node_times_free(&f->times);
 }
 
 /* Lists what saves anything, the cheapest first. */
@@ -237,7 +244,8 @@ static tri_status choose(struct fit *f, double limit) {
     tri_run *run = trial_plan(f->run, &plain);
     tri_status status = run ? TRI_OK : base_last();
     if (run) none = (double)trial_needs(run);
-    if (run && none > limit) status = rank(f, run->machine->whole);
+    if (run && none > limit) status = node_times_open(f->run, run, &f->times);
+    if (run && none > limit && !status) status = rank(f, run->machine->whole);
     trial_end(f->run, run);
     if (status || none <= limit) return status;
     char *all = NULL, *every = first(f, f->n);
@@ -268,13 +276,13 @@ static tri_status take(tri_run *run, const char *choice) {
 /* One worker chooses for all. */
 static tri_status choose_once(struct fit *f, double limit) {
     tri_run *run = f->run;
-    const char *choice = run->worker ? worker_choice(run->worker) : NULL;
+    const char *choice = run->worker ? worker_choice(run->worker, CREW_CHOOSES_FIT) : NULL;
     if (choice) return take(run, choice);
     tri_status status = choose(f, limit);
     struct text t = {0};
     if (!run->worker) return status;
     text_add(&t, "%s\n%s", run->fit ? run->fit : "", run->fit_note ? run->fit_note : "");
-    worker_chose(run->worker, status || t.failed ? NULL : t.data);
+    worker_chose(run->worker, CREW_CHOOSES_FIT, status || t.failed ? NULL : t.data);
     text_free(&t);
     return status;
 }
@@ -306,4 +314,56 @@ tri_status fit_settle(tri_run *run) {
     tri_status status = settle(&f, how);
     forget(&f);
     return status;
+}
+
+/* ---- cuts of --stages ---- */
+
+static tri_status cut_by(const tri_graph *g, const struct node_times *times, int stages,
+                      struct arena *arena, const char **cuts) {
+    double *work = calloc(g->n_nodes + 1, sizeof *work);
+    struct text t = {0};
+    if (!work) return base_no_memory("stages");
+    for (size_t i = 0; i < graph_forward(g); i++) {
+        const struct node_time *is = node_times_at(times, g->node[i]->name);
+        work[i] = is ? is->all : 0;
+    }
+    tri_status status = stages_cut(g, work, stages, &t);
+    if (!status && !(*cuts = arena_copy(arena, t.data))) status = base_no_memory("stages");
+    free(work);
+    text_free(&t);
+    return status;
+}
+
+tri_status fit_cuts(tri_run *own, const struct trial *t, const struct prices *p,
+                           struct arena *arena, const char **cuts) {
+    struct node_times times = {0};
+    struct trial plain = *t;
+    plain.options.stages = 1;
+    plain.options.cuts = plain.options.pipeline = plain.options.steal = NULL;
+    plain.options.chunks = 0;
+    if (recompute_is_word(plain.options.recompute)) plain.options.recompute = "none";
+    plain.options.memory_limit = 0;
+    plain.options.save_plan = NULL;
+    *cuts = NULL;
+    tri_run *run = trial_plan(own, &plain);
+    if (!run) return base_last();
+    tri_status status = p ? node_times_find(run, p, &times) : node_times_open(own, run, &times);
+    if (!status && times.of)
+        status = cut_by(run->machine->whole, &times, (int)t->options.stages, arena, cuts);
+    node_times_free(&times);
+    trial_end(own, run);
+    return status;
+}
+
+void fit_settle_cuts(tri_run *run) {
+    tri_options *o = &run->options;
+    const struct trial t = trial_of(run);
+    if (o->stages < 2 || o->cuts || o->forward || t.size.hosts) return;
+    const char *choice = run->worker ? worker_choice(run->worker, CREW_CHOOSES_CUTS) : NULL;
+    if (choice) {
+        o->cuts = *choice ? choice : NULL;
+        return;
+    }
+    if (fit_cuts(run, &t, NULL, &run->model->arena, &o->cuts)) o->cuts = NULL;
+    if (run->worker) worker_chose(run->worker, CREW_CHOOSES_CUTS, o->cuts ? o->cuts : "");
 }

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What --recompute full and fit stand for. */
+ * What --recompute full and fit stand for, and where the stages of --stages begin. */
 #ifndef RUN_FIT_H
 #define RUN_FIT_H
 
-#include "run/run.h"
+#include "price/prices.h"
+#include "run/trial.h"
 
 /* Replaces options.recompute by patterns, which run->fit owns. `fit` tries plans of the run. */
 tri_status fit_settle(tri_run *run);
+
+/* Where stages of the run with these options, which are two or more, begin; null: times are not
+ * known. p: null: those of the machine file. The text is one of the arena. */
+tri_status fit_cuts(tri_run *own, const struct trial *t, const struct prices *p,
+                    struct arena *arena, const char **cuts);
+/* Sets --cuts of a run that has stages and may choose them, if times are known. One worker chooses
+ * for all. */
+void fit_settle_cuts(tri_run *run);
 
 #endif

@@ -14,6 +14,7 @@
 #include "run/open.h"
 #include "run/price_hosts.h"
 #include "run/profile.h"
+#include "run/unit_price.h"
 
 #define WARM_STEPS 3
 #define LEAST_STEPS 5
@@ -24,63 +25,6 @@
 /* Seconds that workers take to open a step and to end it: two take so much longer for one of the
  * linear model than one process does. */
 #define OF_WORKERS 2.4e-6
-
-/* ---- units ---- */
-
-/* What their time depends on: not their names. Others than the usual kernels are named. */
-static const char *unit_text(struct arena *a, const tri_run *run, const struct unit *u) {
-    struct text t = {0};
-    if (run->dev != dev_at(0) || math_is_native(&run->options)) {
-        char device[256];
-        run_device_text(run, device, sizeof device);
-        text_add(&t, "%s: ", device);
-    }
-    for (int k = 0; k < u->n; k++) {
-        text_add(&t, "%s%s", k ? "+" : "", u->node[k]->entry->op->name);
-        graph_print_attrs(u->node[k], &t);
-    }
-    for (int k = 0; k < u->n_in + u->n_out; k++) {
-        const tri_tensor *x = k < u->n_in ? u->in[k] : u->out[k - u->n_in];
-        char spec[SPEC_TEXT];
-        text_add(&t, "%s %s", k == u->n_in ? " ->" : "", base_spec_text(&x->spec, spec));
-        if (x->block) text_add(&t, "/%d", x->block);
-        if (*x->pack) text_add(&t, "/%s", x->pack);
-    }
-    const char *text = t.failed ? NULL : arena_copy(a, t.data);
-    text_free(&t);
-    return text;
-}
-
-/* Of all workers. */
-static int all_threads(const tri_run *run) {
-    return run->executor->size(run) * run_threads(run);
-}
-
-/* Threads, workers or replicas that compute lanes of a phase at the same time, if there are enough
- * lanes; and the threads of each, which compute one together. */
-static int claimers_of(const struct machine *m, const tri_run *run, int k, int *threads) {
-    const int size = run->executor->size(run);
-    /* As worker_team does. */
-    const int cores = machine_is_joint(m) ? host_cores() : 0;
-    *threads = size < cores || m->lanes < cores ? run_threads(run) : 1;
-    if (k && m->members > 1) {
-        *threads *= m->members;
-        return m->replicas * *threads > all_threads(run) ? 1 : m->replicas;
-    }
-    return m->n_threads > 1 ? size * run_threads(run) : size;
-}
-
-/* The threads that compute while the program does. lanes: that a host has at most. */
-static int busy_of(const tri_run *run, const struct program *p, int lanes) {
-    const struct machine *m = run->machine;
-    const struct compilation *c = &m->compilation;
-    const bool shared = p->g == c->pre || p->g == c->step;
-    int threads = 1, claimers = all_threads(run);
-    if (!shared) claimers = claimers_of(m, run, p->g == c->lane[0] || p->g == c->lane[1] ||
-                                        p->g == c->merge[1], &threads);
-    if (!shared && lanes < claimers) claimers = lanes;
-    return claimers * threads;
-}
 
 /* ---- measured ---- */
 
@@ -107,9 +51,9 @@ static tri_status add_prices(const tri_run *run, double *time, size_t steps, str
     tri_status status = TRI_OK;
     for (int i = 0; !status && items_find(run, i, &at); i++) {
         const int64_t calls = profile_calls(run, i);
-        if (at.p != of) busy = busy_of(run, of = at.p, (int)run->machine->lanes);
+        if (at.p != of) busy = unit_busy(run, of = at.p, (int)run->machine->lanes);
         if (!calls) continue;
-        const char *text = unit_text(&sum.arena, run, at.p->item[at.i].unit);
+        const char *text = unit_price_text(&sum.arena, run, at.p->item[at.i].unit);
         if (!text) {
             status = base_no_memory("the prices of units");
             break;
@@ -211,7 +155,7 @@ static double calls_of(const tri_run *run, int lanes) {
     const struct machine *m = run->executable;
     double calls = (double)(m->pre.n_items + m->step.n_items);
     for (int k = 0; k < 2; k++) {
-        int threads, claimers = claimers_of(m, run, k, &threads);
+        int threads, claimers = unit_claimers(m, run, k, &threads);
         const struct program *p = k ? m->thread[0].lane : m->thread[0].count;
         if (m->tree[k].g)
             calls += (double)((lanes + claimers - 1) / claimers) * (double)p->n_items;
@@ -248,7 +192,7 @@ static tri_status learn_between(const tri_run *run, double took, struct prices *
     tri_status status = name ? price_run(run, p, NULL, &is) : base_no_memory("the prices of units");
     const double more = status ? 0 : took - is.step.seconds + is.overhead;
     if (!status && is.step.seconds > 0) /* else it has units without a price */
-        status = prices_add(p, &(struct price){name, all_threads(run),
+        status = prices_add(p, &(struct price){name, unit_all_threads(run),
                                                more > 0 ? more / calls : 0, (int64_t)calls});
     arena_free(&a);
     return status;
@@ -289,9 +233,9 @@ static tri_status learn(const tri_run *run, int threads, bool less, double least
 tri_status price_learn(const tri_run *run, double least, struct prices *p, double *seconds) {
     struct run_price is;
     *seconds = 0;
-    tri_status status = learn(run, all_threads(run), true, least, p, seconds);
+    tri_status status = learn(run, unit_all_threads(run), true, least, p, seconds);
     /* A network may allow one lane alone. */
-    if (status == TRI_USAGE) status = learn(run, all_threads(run), false, least, p, seconds);
+    if (status == TRI_USAGE) status = learn(run, unit_all_threads(run), false, least, p, seconds);
     for (int before = -1; !status && !(status = price_run(run, p, NULL, &is)) &&
                           is.known < is.units && is.known != before;) {
         before = is.known;
@@ -330,7 +274,7 @@ static void kind_of(const struct unit *u, struct text *t) {
 /* busy: of the program, found once, as host_cores reads files. */
 static double price_of(struct pricing *w, const struct program *p, size_t i, int busy) {
     const struct unit *u = p->item[i].unit;
-    const char *text = unit_text(&w->arena, w->run, u);
+    const char *text = unit_price_text(&w->arena, w->run, u);
     const struct price *is = text ? prices_find(w->p, text, busy) : NULL;
     w->failed |= !text;
     if (text && !prices_find(&w->seen, text, busy)) {
@@ -361,7 +305,7 @@ static struct step_units units_of_program(struct pricing *w, const struct progra
     if (!p->g) return u;
     u.seconds = zeros(w, p->n_items, sizeof *u.seconds);
     u.parts = zeros(w, p->n_items, sizeof *u.parts);
-    const int busy = busy_of(w->run, p, w->hosts.most);
+    const int busy = unit_busy(w->run, p, w->hosts.most);
     for (; u.n < p->n_items && !w->failed; u.n++) {
         const struct program_item *i = &p->item[u.n];
         const int64_t parts = i->parts[0] > i->parts[1] ? i->parts[0] : i->parts[1];
@@ -515,7 +459,7 @@ static void add_leg_sums(const struct machine *m, int operands, struct step_lane
 static void add_lanes(struct pricing *w, const struct machine *m, int k, struct step_lanes *to) {
     const struct tree *t = &m->tree[k];
     *to = (struct step_lanes){.tree = &t->shape, .buckets = t->buckets.n};
-    to->claimers = claimers_of(m, w->run, k, &to->threads);
+    to->claimers = unit_claimers(m, w->run, k, &to->threads);
     if (k && m->compilation.stages) {
         to->pipeline = &m->pipeline;
         to->legs = &m->compilation.legs;
@@ -530,7 +474,7 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
     for (int s = to->pipeline ? 0 : 1; s >= 0 && !w->failed; s--) add_size(w, m, k, s, to);
     bool sums = false; /* else the step makes all of them */
     for (int i = 0; i < t->shape.n_tops; i++) sums |= t->shape.top[i] >= t->shape.lanes;
-    const int busy = sums ? busy_of(w->run, t->merge, w->hosts.most) : 0;
+    const int busy = sums ? unit_busy(w->run, t->merge, w->hosts.most) : 0;
     for (size_t i = 0; sums && i < t->merge->n_items && !w->failed; i++)
         to->sum[t->bucket_of[i]] += price_of(w, t->merge, i, busy);
     w->failed |= !w->failed && !price_hosts_phase(&w->hosts, w->p, k, &w->arena, to);
@@ -540,7 +484,7 @@ static void add_lanes(struct pricing *w, const struct machine *m, int k, struct 
 static tri_status price_all(struct pricing *w, struct run_price *out) {
     const struct machine *m = w->run->executable;
     const struct compilation *c = &m->compilation;
-    struct step_shape shape = {.threads = all_threads(w->run)};
+    struct step_shape shape = {.threads = unit_all_threads(w->run)};
     tri_status status = price_hosts_find(m, w->p, &w->hosts);
     if (status) return status;
     price_hosts_step(&w->hosts, m, w->p, &shape.hosts);

@@ -213,21 +213,23 @@ struct worker *worker_for_plan(const struct crew_size *size) {
     return c;
 }
 
-const char *worker_choice(struct worker *c) {
-    int failed = pthread_mutex_lock(&c->head->chosen.lock);
-    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&c->head->chosen.lock);
+const char *worker_choice(struct worker *c, enum crew_choice of) {
+    struct crew_chosen *is = &c->head->chosen[of];
+    int failed = pthread_mutex_lock(&is->lock);
+    if (failed == EOWNERDEAD) failed = pthread_mutex_consistent(&is->lock);
     CHECK(!failed);
-    if (!c->head->chosen.is_there) return NULL;
-    pthread_mutex_unlock(&c->head->chosen.lock);
-    return c->head->chosen.text;
+    if (!is->is_there) return NULL;
+    pthread_mutex_unlock(&is->lock);
+    return is->text;
 }
 
-void worker_chose(struct worker *c, const char *text) {
-    if (text && strlen(text) < sizeof c->head->chosen.text) {
-        strcpy(c->head->chosen.text, text);
-        c->head->chosen.is_there = 1;
+void worker_chose(struct worker *c, enum crew_choice of, const char *text) {
+    struct crew_chosen *is = &c->head->chosen[of];
+    if (text && strlen(text) < sizeof is->text) {
+        strcpy(is->text, text);
+        is->is_there = 1;
     }
-    pthread_mutex_unlock(&c->head->chosen.lock);
+    pthread_mutex_unlock(&is->lock);
 }
 
 int worker_all_threads(const struct worker *c) { return c->head->size.most * c->threads; }

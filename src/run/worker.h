@@ -87,9 +87,9 @@ void worker_free(struct worker *c);
 
 /* What a worker has chosen for all. Null: this one must choose; the others wait until it calls
  * worker_chose, or dies. */
-const char *worker_choice(struct worker *c);
+const char *worker_choice(struct worker *c, enum crew_choice of);
 /* text: null: there is no choice. One that is too long is not kept: others choose again. */
-void worker_chose(struct worker *c, const char *text);
+void worker_chose(struct worker *c, enum crew_choice of, const char *text);
 
 int worker_all_threads(const struct worker *c); /* of the workers that can compute at a time */
 int worker_processes(const struct worker *c);

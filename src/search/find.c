@@ -12,6 +12,7 @@
 #include "plan/recompute.h"
 #include "run/evaluate.h"
 #include "run/executor.h"
+#include "run/fit.h"
 #include "search/network.h"
 
 #define SIMPLER 1.02 /* of two plans, the simpler one may take so much longer */
@@ -364,12 +365,31 @@ static tri_status measure(struct find *f) {
 
 /* ---- all ---- */
 
+/* Stages are cut by the prices that were measured. */
+static tri_status cut_again(struct find *f, size_t i) {
+    struct found *p = &f->plan[i];
+    const char *cuts = NULL;
+    tri_status status = fit_cuts(f->own, &p->t, f->prices, &f->arena, &cuts);
+    const char *before = p->run->options.cuts;
+    if (status || !cuts || (before && !strcmp(cuts, before))) return status;
+    p->t.options.cuts = cuts;
+    p->tried = false;
+    trial_end(f->own, p->run);
+    p->run = NULL;
+    return look(f, i);
+}
+
 /* Splits that were searched by rates of before are searched by those that were measured. */
 static tri_status search_again(struct find *f) {
     tri_status status = TRI_OK;
     const size_t n = f->n; /* those that are added are new */
     for (size_t i = 0; i < n && !status; i++) {
         struct found *p = &f->plan[i];
+        const tri_options *o = &p->t.options;
+        if (p->run && o->stages > 1 && !f->own->options.cuts && !p->t.size.hosts) {
+            status = cut_again(f, i);
+            continue;
+        }
         const char *before = p->searched && p->run ? p->t.options.strategy : NULL;
         if (!before || p->t.options.recompute != f->ask.recompute) continue;
         status = search_splits(f, p);

@@ -312,6 +312,31 @@ check 'price: nothing is kept' says 'are not kept: there is no' err
 check 'price: but measured' says '^measured just now' out
 price --stages 2 -n 2
 check 'price: stages on workers' says '^gpt2-tiny.*2 lanes, 2 workers of 1 thread' out
+staged() { run train $net --batch 8 --lanes 2 --stages 2 --steps 2 --data synthetic "$@"; }
+rm -rf cache
+staged --save-plan usual
+cp out result
+check 'cuts: without prices there is no line' sh -c '! grep "^cuts" usual'
+price --stages 2 -n 2
+staged -n 2 --threads 1 --save-plan cut
+check 'cuts: by prices' says '^cuts [^ ,]*$' cut
+same_result() { test "$(grep -o "weights=[^ ]*" out)" = "$(grep -o "weights=[^ ]*" result)"; }
+check 'cuts: change no bit' same_result
+first=$(sed -n 's/^cuts //p' cut)
+run train $net --plan cut -n 2 --threads 1 --steps 2 --data synthetic --save-plan again
+check 'cuts: a plan keeps them' cmp cut again
+staged --cuts "$first"
+check 'cuts: given' same_result
+staged --stages 3 --plan cut
+check 'cuts: not those of other stages' same_result
+staged --cuts "$first,$first"
+check 'cuts: too many' says 'with which the stages from 1 on begin .* in their order: 1 for' err
+staged --stages 3 --cuts "$first"
+check 'cuts: too few' says ': --stages 3 needs 2 name' err
+staged --cuts "${first}s"
+check 'cuts: no such operator' says "no such operator; do you mean $first" err
+staged --cuts "$first" --stages 1
+check 'cuts: without stages' says 'is for --stages, which is not given' err
 price --data text:x
 check 'price: no data' says 'plan price runs on random samples, and saves nothing' err
 price --ckpt there

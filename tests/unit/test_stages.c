@@ -92,6 +92,38 @@ static void test_work(void **state) {
     tri_graph_free(g);
 }
 
+/* By times that are given instead, stages begin after the operator that takes most, or with it; and
+ * --cuts puts them there. */
+static void test_cuts(void **state) {
+    static const struct {
+        const char *slow, *cut;
+    } cases[] = {{"a.matmul", "a.add"}, {"b.matmul", "b.matmul"}};
+    (void)state;
+    for (size_t c = 0; c < COUNT(cases); c++) {
+        tri_graph *g = tri_graph_new(8);
+        tri_tensor *x = tri_input(g, "x", TRI_F32, TRI_SHAPE(8, 20));
+        tri_tensor *y = tri_dense(tri_relu(tri_dense(x, "a", 20)), "b", 20);
+        double work[64] = {0};
+        struct text cuts = {0};
+        int stages;
+        tri_loss(tri_mean(tri_mul(y, y), TRI_ALL));
+        assert_in_range(g->n_nodes, 1, COUNT(work));
+        for (size_t i = 0; i < g->n_nodes; i++)
+            if (node_runs(g->node[i])) work[i] = strcmp(g->node[i]->name, cases[c].slow) ? 0.1 : 9;
+        assert_int_equal(stages_cut(g, work, 2, &cuts), TRI_OK);
+        assert_string_equal(cuts.data, cases[c].cut);
+        const tri_options o = {.stages = 2, .cuts = cuts.data};
+        assert_int_equal(stages_assign(g, &o, NULL, &stages), TRI_OK);
+        int stage = 0;
+        for (size_t i = 0; i < g->n_nodes; i++) {
+            if (!strcmp(g->node[i]->name, cases[c].cut)) stage = 1;
+            if (node_runs(g->node[i])) assert_int_equal(g->node[i]->stage, stage);
+        }
+        text_free(&cuts);
+        tri_graph_free(g);
+    }
+}
+
 /* One track is no pipeline: a run that asks for one prints a line. */
 static void test_one_track(void **state) {
     (void)state;
@@ -209,6 +241,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_asked),    cmocka_unit_test(test_last),
         cmocka_unit_test(test_balanced), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_one_track), cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_builder),  cmocka_unit_test(test_text),
     };
