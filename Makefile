@@ -58,7 +58,7 @@ bench-kernels: all
 	@ninja -C $(BUILD) bench/kernels
 	@$(PYTHON) bench/kernels.py $(BUILD) $(rows) $(rounds) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(THREADS),--threads $(THREADS)) \
-	    $(if $(CONV),--conv $(CONV))
+	    $(if $(CONV),--conv $(CONV)) $(if $(TYPE),--type $(TYPE))
 
 bench-workers: all
 	@$(PYTHON) bench/workers.py $(BUILD) $(rows) $(rounds)
@@ -115,9 +115,10 @@ help:
 	@echo 'make bench                     measures the included networks and compares them with the'
 	@echo '                               PyTorch that python3 imports (PYTHON=FILE: another one);'
 	@echo '                               takes hours; ROWS=lenet5,linear ROUNDS=3 SECONDS=1 is quick'
-	@echo 'make bench-kernels             measures products and convolutions beside OpenBLAS, BLIS and'
-	@echo '                               oneDNN; ROWS=lenet5,bert-up ROUNDS=3 THREADS=1 is quick,'
-	@echo '                               CONV=direct leaves out Winograd'
+	@echo 'make bench-kernels             measures products and convolutions beside OpenBLAS, BLIS,'
+	@echo '                               oneDNN and PyTorch; ROWS=lenet5,bert-up ROUNDS=3 THREADS=1'
+	@echo '                               is quick, TYPE=bf16 measures bf16, CONV=direct leaves out'
+	@echo '                               Winograd'
 	@echo 'make bench-workers             measures runs with several workers; takes ROWS and ROUNDS'
 	@echo 'make bench-hosts               measures runs over several hosts; takes ROWS and ROUNDS'
 	@echo 'make bench-wire                measures what moves between hosts: sums by each path, bytes'

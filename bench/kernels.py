@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make bench-kernels: single products and convolutions of f32 in GFLOP/s beside OpenBLAS, BLIS and
-oneDNN, with 1 and 2 threads: tables, then geometric means and the lowest figures. BUILD/bench/
-kernels measures (bench/kernels/main.c), with alternating libraries: the tables have the medians.
-"share" is of the fused multiply-add rate in registers, measured in the same round. "ratio" is to
-the fastest other library; above 1, ours is faster. "rms" and "worst" are errors against f64,
-relative to the root mean square of the result, in parentheses as multiples of those of OpenBLAS or
-oneDNN, whichever has the smaller. "W": by Winograd's algorithm, whose GFLOP/s are those of a direct
-convolution, and whose share counts what it computes. TRIREME_ISA=avx2 limits all libraries.
+"""make bench-kernels: single products and convolutions of f32 or bf16 in GFLOP/s beside OpenBLAS,
+BLIS, oneDNN and the PyTorch that this Python imports, with 1 and 2 threads: tables, then geometric
+means, the lowest figures, and the time of some rows together. BUILD/bench/kernels measures
+(bench/kernels/main.c), with alternating libraries: the tables have the medians. "share" is of the
+rate that the instructions of our products reach in registers, measured in the same round. "ratio"
+is to the fastest other library; above 1, ours is faster. "from": the smallest cache that holds all
+operands, which stay there from run to run. "rms" and "worst" are errors against f64, relative to
+the root mean square of the result, in parentheses as multiples of those of OpenBLAS or oneDNN,
+whichever has the smaller. "W": by Winograd's algorithm, whose GFLOP/s are those of a direct
+convolution, and whose share counts what it computes. "?": no round counts, so all do.
+TRIREME_ISA=avx2 limits all libraries.
 
-Usage: kernels.py BUILD [--rows TEXT,...] [--rounds N] [--seconds S] [--threads 1,2]
-                  [--conv auto|direct]"""
+A round counts if two threads reached 1.8 times what one did in registers before and after it: two
+processors of a virtual machine are at times one core, and others may use them. Those that do not
+are repeated, up to three times as many rounds.
+
+Usage: kernels.py BUILD [--type f32|bf16] [--rows TEXT,...] [--rounds N] [--seconds S]
+                  [--threads 1,2] [--conv auto|direct]"""
 import argparse
+import contextlib
 import math
 import os
 import re
@@ -18,14 +26,18 @@ import statistics
 import subprocess
 import sys
 
-from sides import best_openblas, cores, environment
-from tables import amount, machine, print_table, progress
+from sides import HERE, KEEP_MEMORY, best_openblas, cores, environment, torch_able
+from tables import amount, machine, print_table, progress, spread
 
-PEERS = {"openblas": "OpenBLAS", "blis": "BLIS", "onednn": "oneDNN"}
+PEERS = {"openblas": "OpenBLAS", "blis": "BLIS", "onednn": "oneDNN", "torch": "PyTorch"}
 EXACT = ("openblas", "onednn")  # of which the smaller error is the measure
 BIG = 512                       # m, n and k of products whose share has an aim
 BELOW = 0.85                    # ratios that are listed
 ABOVE = {"rms": 1.2, "worst": 1.5}  # multiples of errors that are listed
+INSTRUCTIONS = {"fma": "fused multiply-adds", "pairs": "VDPBF16PS", "tiles": "tiles"}
+TOGETHER = {"products of BERT-base and GPT-2 small": r"(bert|gpt2)-.*-(y|dx|dw)$",
+            "conv2d and conv2d_dx of ResNet-50": r"resnet50-.*to.*-(y|dx)$",
+            "conv2d_dw of ResNet-50": r"resnet50-.*to.*-dw$"}
 
 
 class Row:
@@ -37,20 +49,29 @@ class Row:
         self.winograd = self.fields["winograd"] == "1"
         self.whole = self.fields.get("whole") == "1"
         self.flops, self.done = self.number("flops"), self.number("done")
+        self.counts = self.numbers("counts")
         self.ratios = {p: self.faster_than(p) for p in (*PEERS, "alone") if p in self.fields}
 
     def number(self, name):
         return float(self.fields[name])
 
-    def series(self, name):
+    def numbers(self, name):
         return [float(x) for x in self.fields[name].split(",")]
+
+    def series(self, name):
+        """Of the rounds that count; of all if none does."""
+        x = self.numbers(name)
+        return [x for x, counts in zip(x, self.counts) if counts] or x
+
+    def seconds(self, name):
+        return statistics.median(self.series(name))
 
     def faster_than(self, name):
         pairs = zip(self.series("trireme"), self.series(name))
         return statistics.median(theirs / own for own, theirs in pairs)
 
     def gflops(self, name):
-        return 1e-9 * self.flops / statistics.median(self.series(name))
+        return 1e-9 * self.flops / self.seconds(name)
 
     def share(self):
         """Of the rate in registers in the same round: on shared processors both change."""
@@ -70,6 +91,9 @@ class Row:
         least = min(theirs, default=0)
         return float(own), float(own) / least if least else None
 
+    def label(self):
+        return self.name + " ?" * (not any(self.counts))
+
     def big(self):
         return self.section == "product" and all(self.number(s) >= BIG for s in "mnk")
 
@@ -87,13 +111,13 @@ def error_cell(row, kind):
 
 
 def table(rows, what, peers, errors):
-    head = [what, *["m x n x k"] * (what == "product"), "Trireme", "share",
+    head = [what, *["m x n x k"] * (what == "product"), "from", "Trireme", "share",
             *(PEERS[p] for p in peers), "ratio", *["rms", "worst"] * errors]
     lines = []
     for r in rows:
         ratio = r.ratio()
         lines.append([
-            r.name, *([r.size()] if what == "product" else []),
+            r.label(), *([r.size()] if what == "product" else []), r.fields["from"],
             amount(r.gflops("trireme")) + " W" * r.winograd, f"{r.share():.2f}",
             *(amount(r.gflops(p)) if p in r.ratios else "" for p in peers),
             f"{ratio:.2f}" if ratio else "",
@@ -139,6 +163,27 @@ def errors_of(rows, what):
             print(f"  - above {limit}: " + ", ".join(large))
 
 
+def together(rows):
+    for what, pattern in TOGETHER.items():
+        some = [r for r in rows if r.section != "gelu" and re.match(pattern, r.name)]
+        for p, name in PEERS.items():
+            if some and all(p in r.ratios for r in some):
+                ours, theirs = (1e3 * sum(r.seconds(side) for r in some) for side in ("trireme", p))
+                print(f"- {what}, {len(some)} rows, all time together: {amount(ours)} ms, {name} "
+                      f"{amount(theirs)}: **{theirs / ours:.2f}** times as fast")
+
+
+def rounds(rows):
+    """What two threads reach over one, and how many rounds count."""
+    counts = [c for r in rows for c in r.counts]
+    if "both_fma" not in rows[0].fields:
+        return
+    both = [f"{name} {spread([x for r in rows for x in r.numbers(f'both_{i}')])}"
+            for i, name in INSTRUCTIONS.items() if f"both_{i}" in rows[0].fields]
+    print(f"- two threads over one in registers, before and after each round: {', '.join(both)}; "
+          f"{sum(counts):.0f} of {len(counts)} rounds count")
+
+
 def summary(rows):
     products, gelus, convs = ([r for r in rows if r.section == s]
                               for s in ("product", "gelu", "convolution"))
@@ -157,6 +202,8 @@ def summary(rows):
         times = mean([r.share() for r in direct]) / mean([r.share() for r in big])
         print(f"  - in the share of products with m, n and k from {BIG} on: {times:.3f}")
     errors_of(convs, "direct convolutions")
+    together(rows)
+    rounds(rows)
     print()
 
 
@@ -176,24 +223,41 @@ def processors(n):
     return sorted((first + [cpu for cpu in usable if cpu not in first])[:n])
 
 
+def report_row(row):
+    both = {i: row.numbers(f"both_{i}") for i in INSTRUCTIONS if f"both_{i}" in row.fields}
+    progress(f"{row.name}: {row.gflops('trireme'):.4g} GFLOP/s, ratio {row.ratio() or 0:.2f}" +
+             "".join(f"; two threads over one, {INSTRUCTIONS[i]}: " +
+                     " ".join(f"{x:.2f}" for x in series) for i, series in both.items()))
+
+
 def measure(a, threads):
     """The rows, what the program says about the libraries, and whether it was interrupted; then
     only the rows that are done."""
-    some = processors(threads)
+    some = processors(max(2, threads))
     numbers = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "BLIS")}
     words = [os.path.join(a.build, "bench", "kernels"), "--threads", str(threads), "--rounds",
              str(a.rounds), "--seconds", str(a.seconds), *["--rows", a.rows] * bool(a.rows),
-             *["--direct"] * (a.conv == "direct"), *["--errors"] * (threads == a.threads[0])]
+             *["--direct"] * (a.conv == "direct"), *["--errors"] * (threads == a.threads[0]),
+             *["--bf16"] * (a.type == "bf16"), *(["--torch", a.torch] if a.torch else [])]
     rows, about, interrupted = [], [], False
-    with subprocess.Popen(words, env=environment(best_openblas() | numbers), text=True,
-                          stdout=subprocess.PIPE,
-                          preexec_fn=lambda: os.sched_setaffinity(0, some)) as run:
+    pipes = {"text": True, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    jobs = [sys.executable, f"{HERE}/kernels/torch_jobs.py", str(threads)]
+    with (subprocess.Popen(words, env=environment(best_openblas() | numbers), **pipes,
+                           preexec_fn=lambda: os.sched_setaffinity(0, some)) as run,
+          subprocess.Popen(jobs, env=environment(KEEP_MEMORY | numbers), **pipes,
+                           preexec_fn=lambda: os.sched_setaffinity(0, some[:threads]))
+          if a.torch else contextlib.nullcontext() as peer):
         try:
             for line in run.stdout:
                 if line.startswith("row "):
                     rows.append(Row(line))
-                    progress(f"{rows[-1].name}: {rows[-1].gflops('trireme'):.4g} GFLOP/s, ratio "
-                             f"{rows[-1].ratio() or 0:.2f}")
+                    report_row(rows[-1])
+                elif line.startswith("torch "):
+                    print(line.removeprefix("torch "), end="", file=peer.stdin, flush=True)
+                    answer = peer.stdout.readline()
+                    if not answer:
+                        sys.exit(f"bench-kernels: PyTorch ends at {line.strip()}")
+                    print(answer, end="", file=run.stdin, flush=True)
                 else:
                     about.append(line.strip())
         except KeyboardInterrupt:
@@ -208,12 +272,16 @@ def report(a, threads, rows, about):
     missing = dict(re.findall(r"^without (\w+): (.*)", "\n".join(about), re.M))
     found = [re.sub(r"^with (trireme: )?(\w+: )?", lambda m: "Trireme: " if m[1] else "", line)
              for line in about if line.startswith("with ")]
-    registers = statistics.median(x for r in rows for x in r.series("registers"))
-    print(f"{machine()}; {threads} thread{'s' * (threads > 1)}; {'; '.join(found)}. Medians of "
-          f"{a.rounds} round{'s' * (a.rounds > 1)}. Fused multiply-adds in registers: "
-          f"{1e-9 * registers:.1f} GFLOP/s.\n")
+    registers = dict(re.findall(r"(\w+)=(\S+)", next(l for l in about if l.startswith("regis"))))
+    chosen = registers.pop("chosen")
+    registers[chosen] = statistics.median(x for r in rows for x in r.series("registers"))
+    rates = [f"{INSTRUCTIONS[i]} {amount(1e-9 * float(rate))}" for i, rate in registers.items()]
+    print(f"{machine()}; {a.type}; {threads} thread{'s' * (threads > 1)}; {'; '.join(found)}. "
+          f"Medians of {a.rounds} round{'s' * (a.rounds > 1)}. In registers: {', '.join(rates)} "
+          f"GFLOP/s; ours are {INSTRUCTIONS[chosen]}.\n")
     for name, why in missing.items():
-        print(f"Without {PEERS[name]}: {why} (make bench-deps).\n")
+        if a.type == "f32" or name not in ("openblas", "blis"):
+            print(f"Without {PEERS[name]}: {why} (make bench-deps).\n")
     present = [p for p in PEERS if p not in missing]
     for section in "product", "convolution":
         some = [r for r in rows if r.section == section]
@@ -230,11 +298,14 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=0.05, help="of each measurement")
     p.add_argument("--threads", default="1,2", help="numbers of them, a process for each")
+    p.add_argument("--type", choices=("f32", "bf16"), default="f32", help="of the tensors")
     p.add_argument("--conv", choices=("auto", "direct"), default="auto",
                    help="direct: ours without Winograd's algorithm")
     a = p.parse_args()
     a.threads = [int(n) for n in re.split("[, ]+", a.threads)]
     a.rows = re.sub("[, ]+", ",", a.rows)
+    able = torch_able()
+    a.torch = able and able.version
     for threads in a.threads:
         if threads > cores():
             print(f"{threads} threads are not measured: this machine has {cores()}.\n")

@@ -74,7 +74,7 @@ static const char *open_blis(int threads, char *about, size_t bytes) {
 /* ---- jobs ---- */
 
 static void *prepare(gemm_fn *gemm, const struct task *t, float *const in[2]) {
-    if (t->convolves || t->product.gelu) return NULL;
+    if (t->half || t->convolves || t->product.gelu) return NULL;
     struct job *j = take(sizeof *j);
     const size_t out = (size_t)tri_shape_count(&t->out) * sizeof(float);
     *j = (struct job){gemm, t, in[0], in[1], take(out)};
@@ -110,5 +110,5 @@ static void release(void *job) {
 }
 
 const struct library openblas = {"openblas", 1, open_openblas, prepare_openblas, run, read_plain,
-                                 release};
-const struct library blis = {"blis", 1, open_blis, prepare_blis, run, read_plain, release};
+                                 release, NULL};
+const struct library blis = {"blis", 1, open_blis, prepare_blis, run, read_plain, release, NULL};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * make bench-kernels: single products and convolutions of f32, ours beside those of other
- * libraries. main.c measures, shapes.c has the tasks, exact.c the results in double; each other
- * file is a library, ours among them. */
+ * make bench-kernels: single products and convolutions of f32 or bf16, ours beside those of other
+ * libraries. main.c measures, shapes.c has the tasks, exact.c the results in double, rates.c what
+ * the processor reaches in registers; each other file is a library, ours among them. */
 #ifndef KERNELS_H
 #define KERNELS_H
 
 #include "base/base.h"
 
 enum direction { FORWARD, DX, DW };
+extern const char *const directions[]; /* "y", "dx", "dw" */
 
 /* A product or a convolution; tensors are plain (row-major).
  * Product: out [batch, m, n] = a [batch, m, k] b [batch, k, n]; with trans_a, a is [batch, k, m],
@@ -18,6 +19,7 @@ struct task {
     char name[64]; /* "bert-up-dx"; "": no task, to be left out */
     enum direction direction;
     bool convolves;
+    bool half; /* the tensors are bf16; else f32 */
     struct {
         int64_t batch, m, n, k;
         bool trans_a, trans_b;
@@ -44,15 +46,18 @@ struct library {
     void (*run)(void *job);
     void (*read)(void *job, float *out);
     void (*release)(void *job);
+    /* Of a library in another process, which has neither run nor read: seconds of a run, the median
+     * of some after one that does not count. */
+    double (*measure)(void *job, int runs);
 };
 
-extern const struct library ours, openblas, blis, onednn;
+extern const struct library ours, openblas, blis, onednn, torch;
 
 /* Of a job of ours: the operations that it computes, which Winograd's algorithm reduces. */
 double ours_flops(const void *job);
 bool ours_winograd(const void *job);
-/* Fused multiply-adds in registers, on all threads; returns the number of operations. */
-double ours_multiply(void);
+/* The set of instructions of its products of bf16. */
+const char *ours_instructions(void);
 /* Convolutions of ours may use Winograd's algorithm. */
 void ours_allow_winograd(bool may);
 
@@ -66,6 +71,34 @@ void exact_make(const struct task *t, float *const in[2], struct exact *e);
 /* The root mean square and the largest of the differences, in root mean squares of the values. */
 void exact_errors(const struct exact *e, const float *out, double *rms, double *worst);
 void exact_free(struct exact *e);
+
+/* ---- rates in registers ---- */
+
+/* Fused multiply-adds of f32; VDPBF16PS; tiles of bf16 (TDPBF16PS). */
+enum instruction { FMA, PAIRS, TILES, INSTRUCTIONS };
+extern const char *const instruction_names[INSTRUCTIONS];
+
+/* Before anything else runs. */
+const char *rates_open(int threads);
+bool rates_have(enum instruction i);
+/* The unit of our products. */
+enum instruction rates_chosen(bool half);
+/* Operations per second on the threads of a measurement. */
+double rates_registers(enum instruction i);
+/* The rate of two threads over that of one; 0: there is one processor. */
+double rates_both(enum instruction i);
+
+/* Some microseconds of a unit's instructions; returns the number of operations, or 0 if the
+ * compiler lacks them. */
+double ours_multiply(void);
+double pairs_multiply(void);
+double tiles_multiply(void);
+
+/* Sorts x. */
+double median(double *x, int n);
+
+/* The version of PyTorch, whose jobs the reader of stdout runs: torch.c. */
+extern const char *torch_version;
 
 /* Aligned memory, or the program ends. */
 void *take(size_t bytes);

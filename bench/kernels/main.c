@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Measures single products and convolutions of ours and of other libraries in alternation, for
- * bench/kernels.py, which makes tables. A line per library that it found or not, then a line per
- * task: "row name=... trireme=SECONDS,SECONDS,... openblas=... registers=FLOPS,...", a figure for
- * each round. */
+ * bench/kernels.py, which makes tables. A line per library that it found or not, and one of the
+ * rates in registers, then a line per task: "row name=... trireme=SECONDS,SECONDS,... openblas=...
+ * registers=FLOPS,... counts=1,0,...", a figure for each round; both_fma and both_tiles, what two
+ * threads reach over one, have one more: before the first round, then after each. A round that does
+ * not count is repeated, some times. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/convert.h"
 #include "kernels.h"
 
 #define TRIES 3          /* of each way */
 #define MOST_RUNS 1000   /* of a measurement */
 #define PAUSE_US 50000   /* threads of a library spin for some time after its call */
-#define REGISTER_RUNS 20 /* of ours_multiply */
-#define SIDES 4
+#define STEADY 1.8          /* what two threads must reach over one for a round to count */
+#define ATTEMPTS 3          /* times the rounds asked for */
+#define SIDES 5
 
-static const struct library *const libraries[] = {&ours, &openblas, &blis, &onednn};
+static const struct library *const libraries[] = {&ours, &openblas, &blis, &onednn, &torch};
 
 static struct {
     int threads, rounds;
     double seconds; /* of a measurement */
     const char *rows;
-    bool errors;
+    bool errors, half;
 } options = {.threads = 1, .rounds = 5, .seconds = 0.05};
 
 /* A library's job for the task at hand. */
@@ -46,12 +50,17 @@ void *take(size_t bytes) {
     return memory;
 }
 
+static int most_rounds(void) { return ATTEMPTS * options.rounds; }
+
+/* For a figure of each round, and one more. */
+static double *take_rounds(void) { return take((size_t)(most_rounds() + 1) * sizeof(double)); }
+
 static int compare(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double median(double *x, int n) {
+double median(double *x, int n) {
     qsort(x, (size_t)n, sizeof *x, compare);
     return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
@@ -59,6 +68,7 @@ static double median(double *x, int n) {
 /* ---- one measurement ---- */
 
 static double timed(const struct side *s) {
+    if (s->library->measure) return s->library->measure(s->job, 1);
     const double begin = base_seconds();
     s->library->run(s->job);
     return base_seconds() - begin;
@@ -70,19 +80,10 @@ static double measured(const struct side *s) {
     int n = (int)(options.seconds / s->estimate);
     n = n < 1 ? 1 : n > MOST_RUNS ? MOST_RUNS : n;
     if (options.threads > 1) usleep(PAUSE_US);
+    if (s->library->measure) return s->library->measure(s->job, n);
     timed(s);
     for (int i = 0; i < n; i++) times[i] = timed(s);
     return median(times, n);
-}
-
-/* Operations per second in registers. */
-static double registers(void) {
-    double rates[REGISTER_RUNS];
-    for (int i = 0; i < REGISTER_RUNS; i++) {
-        const double begin = base_seconds(), operations = ours_multiply();
-        rates[i] = operations / (base_seconds() - begin);
-    }
-    return median(rates, REGISTER_RUNS);
 }
 
 /* ---- a task ---- */
@@ -99,8 +100,8 @@ static bool begin_side(struct side *s, const struct task *t, float *const in[2],
         struct side now = *s;
         now.job = s->library->prepare(t, way, in);
         if (!now.job) continue;
-        now.library->run(now.job);
-        if (e->n && !s->job) errors_of(&now, e, out);
+        timed(&now);
+        if (e->n && !s->job && s->library->read) errors_of(&now, e, out);
         for (int i = 0; i < TRIES; i++) {
             const double took = timed(&now);
             if (!i || took < now.estimate) now.estimate = took;
@@ -113,30 +114,77 @@ static bool begin_side(struct side *s, const struct task *t, float *const in[2],
     return s->job != NULL;
 }
 
-static void print_series(const char *name, const double *x) {
-    printf(" %s=", name);
-    for (int i = 0; i < options.rounds; i++) printf("%s%.5g", i ? "," : "", x[i]);
+/* The smallest cache that holds so many bytes. */
+static const char *held_by(int64_t bytes) {
+    return bytes <= sysconf(_SC_LEVEL1_DCACHE_SIZE)  ? "L1"
+           : bytes <= sysconf(_SC_LEVEL2_CACHE_SIZE) ? "L2"
+           : bytes <= sysconf(_SC_LEVEL3_CACHE_SIZE) ? "L3"
+                                                     : "memory";
 }
 
-static void print_row(const struct task *t, const struct side *side, int n, const double *rates,
-                      bool errors) {
-    static const char *const directions[] = {"y", "dx", "dw"};
+static void print_series(const char *name, const double *x, int n) {
+    printf(" %s=", name);
+    for (int i = 0; i < n; i++) printf("%s%.5g", i ? "," : "", x[i]);
+}
+
+/* Of a task. both: what two threads reach over one, before the first round and after each. */
+struct rounds {
+    int n;
+    double *registers, *counts, *both[INSTRUCTIONS];
+};
+
+/* Whether the processors were two. */
+static bool calibrate(struct rounds *r) {
+    bool steady = true;
+    for (enum instruction i = 0; i < INSTRUCTIONS; i++) {
+        if (i == PAIRS || !rates_have(i)) continue;
+        const double both = r->both[i][r->n] = rates_both(i);
+        steady = steady && !(both > 0 && both < STEADY);
+    }
+    return steady;
+}
+
+/* The steady ones count, of which there should be as many as were asked for. */
+static void measure_rounds(struct rounds *r, struct side *side, int n, bool half) {
+    int counted = 0;
+    for (bool before = calibrate(r); counted < options.rounds && r->n < most_rounds();) {
+        r->registers[r->n] = rates_registers(rates_chosen(half));
+        for (int i = 0; i < n; i++) side[i].round[r->n] = measured(&side[i]);
+        r->n++;
+        const bool after = calibrate(r);
+        counted += before && after;
+        r->counts[r->n - 1] = before && after;
+        before = after;
+    }
+}
+
+static void print_row(const struct task *t, const struct side *side, int n,
+                      const struct rounds *r, bool errors) {
     const struct conv *v = &t->conv;
-    printf("row name=%s section=%s direction=%s flops=%.6g done=%.6g winograd=%d", t->name,
+    const int64_t elements = tri_shape_count(&t->in[0]) + tri_shape_count(&t->in[1]) +
+                             tri_shape_count(&t->out);
+    printf("row name=%s section=%s direction=%s flops=%.6g done=%.6g winograd=%d from=%s", t->name,
            t->convolves ? "convolution" : t->product.gelu ? "gelu" : "product",
-           directions[t->direction], t->flops, ours_flops(side->job), ours_winograd(side->job));
+           directions[t->direction], t->flops, ours_flops(side->job), ours_winograd(side->job),
+           held_by(elements * (t->half ? 2 : 4)));
     if (t->convolves)
         printf(" whole=%d", v->groups == 1 && v->c % 16 == 0 && v->o % 16 == 0);
     else
         printf(" m=%lld n=%lld k=%lld batch=%lld", (long long)t->product.m,
                (long long)t->product.n, (long long)t->product.k, (long long)t->product.batch);
     for (int i = 0; i < n; i++) {
-        print_series(side[i].name, side[i].round);
-        if (errors)
+        print_series(side[i].name, side[i].round, r->n);
+        if (errors && side[i].library->read)
             printf(" %s_rms=%.4g %s_worst=%.4g", side[i].name, side[i].rms, side[i].name,
                    side[i].worst);
     }
-    print_series("registers", rates);
+    print_series("registers", r->registers, r->n);
+    print_series("counts", r->counts, r->n);
+    for (int i = 0; i < INSTRUCTIONS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "both_%s", instruction_names[i]);
+        if (r->both[i][0] > 0) print_series(name, r->both[i], r->n + 1);
+    }
     printf("\n");
     fflush(stdout);
 }
@@ -146,7 +194,7 @@ static int add_side(struct side *side, int n, const char *name, const struct lib
                     const struct task *t, float *const in[2], const struct exact *e, float *out) {
     side[n] = (struct side){.name = name, .library = l};
     if (!begin_side(&side[n], t, in, e, out)) return n;
-    side[n].round = take((size_t)options.rounds * sizeof(double));
+    side[n].round = take_rounds();
     return n + 1;
 }
 
@@ -155,6 +203,7 @@ static void fill(float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         x[i] = (float)(int32_t)(seed >> 32) * 0x1p-31f;
+        if (options.half) x[i] = convert_bf16_to_f32(convert_f32_to_bf16(x[i]));
     }
 }
 
@@ -162,7 +211,7 @@ static bool run_task(const struct task *t, const bool *usable) {
     struct side side[SIDES] = {0};
     struct exact e = {0};
     float *in[2], *out = take((size_t)tri_shape_count(&t->out) * sizeof *out);
-    double *rates = take((size_t)options.rounds * sizeof *rates);
+    struct rounds r = {.registers = take_rounds(), .counts = take_rounds()};
     struct task alone = *t;
     const bool errors = options.errors && !t->product.gelu;
     int n = 0;
@@ -170,24 +219,33 @@ static bool run_task(const struct task *t, const bool *usable) {
         const int64_t count = tri_shape_count(&t->in[i]);
         fill(in[i] = take((size_t)count * sizeof(float)), count);
     }
+    for (int i = 0; i < INSTRUCTIONS; i++) r.both[i] = take_rounds();
     if (errors) exact_make(t, in, &e);
     for (int i = 0; i < SIDES; i++)
         if (usable[i]) n = add_side(side, n, libraries[i]->name, libraries[i], t, in, &e, out);
     alone.product.gelu = false;
     if (t->product.gelu) n = add_side(side, n, "alone", &ours, &alone, in, &e, out);
     const bool ok = n && side[0].library == &ours;
-    for (int r = 0; ok && r < options.rounds; r++) {
-        rates[r] = registers();
-        for (int i = 0; i < n; i++) side[i].round[r] = measured(&side[i]);
+    if (ok) {
+        measure_rounds(&r, side, n, t->half);
+        print_row(t, side, n, &r, errors);
     }
-    if (ok) print_row(t, side, n, rates, errors);
     for (int i = 0; i < n; i++) {
         side[i].library->release(side[i].job);
         free(side[i].round);
     }
     exact_free(&e);
-    free(in[0]), free(in[1]), free(out), free(rates);
+    for (int i = 0; i < INSTRUCTIONS; i++) free(r.both[i]);
+    free(in[0]), free(in[1]), free(out), free(r.registers), free(r.counts);
     return ok;
+}
+
+static void print_registers(void) {
+    printf("registers chosen=%s", instruction_names[rates_chosen(options.half)]);
+    for (enum instruction i = 0; i < INSTRUCTIONS; i++)
+        if (rates_have(i)) printf(" %s=%.4g", instruction_names[i], rates_registers(i));
+    printf("\n");
+    fflush(stdout);
 }
 
 /* ---- the command line ---- */
@@ -205,7 +263,7 @@ static bool chosen(const struct task *t) {
 
 static int usage(void) {
     fprintf(stderr, "usage: kernels [--threads T] [--rounds N] [--seconds S] [--rows TEXT,...] "
-                    "[--direct] [--errors]\n");
+                    "[--direct] [--errors] [--bf16] [--torch VERSION]\n");
     return 2;
 }
 
@@ -214,6 +272,7 @@ static bool read_options(int argc, char **argv) {
         {"threads", required_argument, NULL, 't'}, {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 's'}, {"rows", required_argument, NULL, 'n'},
         {"direct", no_argument, NULL, 'd'},        {"errors", no_argument, NULL, 'e'},
+        {"bf16", no_argument, NULL, 'h'},          {"torch", required_argument, NULL, 'p'},
         {0}};
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (c == 't') options.threads = atoi(optarg);
@@ -222,6 +281,8 @@ static bool read_options(int argc, char **argv) {
         if (c == 'n') options.rows = optarg;
         if (c == 'd') ours_allow_winograd(false);
         if (c == 'e') options.errors = true;
+        if (c == 'h') options.half = true;
+        if (c == 'p') torch_version = optarg;
         if (c == '?') return false;
     }
     return optind == argc && options.threads > 0 && options.rounds > 0 && options.seconds > 0;
@@ -238,10 +299,11 @@ int main(int argc, char **argv) {
         usable[i] = !why;
         printf("%s %s: %s\n", why ? "without" : "with", libraries[i]->name, why ? why : about);
     }
-    fflush(stdout);
     if (!usable[0]) return 1;
+    print_registers();
     for (int i = 0; task_at(i, &t); i++) {
         if (!*t.name || !chosen(&t)) continue;
+        t.half = options.half;
         if (!run_task(&t, usable)) return 1;
         rows++;
     }

@@ -47,38 +47,44 @@ static const char *open_onednn(int threads, char *about, size_t bytes) {
 
 /* ---- primitives ---- */
 
+static dnnl_data_type_t type_of(const struct task *t) { return t->half ? dnnl_bf16 : dnnl_f32; }
+
 /* [batch, rows, columns], or its transpose in memory; a single matrix is one of rank 2. */
-static void matrix(const tri_shape *s, bool transposed, dnnl_memory_desc_t *md) {
+static void matrix(const tri_shape *s, bool transposed, dnnl_data_type_t type,
+                   dnnl_memory_desc_t *md) {
     const dnnl_dim_t rows = s->dim[1 + transposed], columns = s->dim[2 - transposed];
     const dnnl_dims_t dims = {s->dim[0], rows, columns};
     const dnnl_dims_t strides = {rows * columns, transposed ? 1 : columns, transposed ? rows : 1};
     const int skip = s->dim[0] == 1;
-    must(dnnl_memory_desc_init_by_strides(md, 3 - skip, dims + skip, dnnl_f32, strides + skip),
+    must(dnnl_memory_desc_init_by_strides(md, 3 - skip, dims + skip, type, strides + skip),
          "a matrix");
 }
 
 static dnnl_status_t matmul(struct job *j, dnnl_primitive_desc_t *pd) {
     static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     const struct task *t = j->t;
+    const bool transposed[] = {t->product.trans_a, t->product.trans_b, false};
     dnnl_matmul_desc_t d;
-    matrix(&t->in[0], t->product.trans_a, &j->tensor[0].plain);
-    matrix(&t->in[1], t->product.trans_b, &j->tensor[1].plain);
-    matrix(&t->out, false, &j->tensor[2].plain);
-    for (int i = 0; i < 3; i++) j->tensor[i].arg = args[i];
-    dnnl_status_t s = dnnl_matmul_desc_init(&d, &j->tensor[0].plain, &j->tensor[1].plain, NULL,
-                                            &j->tensor[2].plain);
+    dnnl_memory_desc_t md[3];
+    for (int i = 0; i < 3; i++) {
+        const tri_shape *shape = i < 2 ? &t->in[i] : &t->out;
+        matrix(shape, transposed[i], dnnl_f32, &j->tensor[i].plain);
+        matrix(shape, transposed[i], type_of(t), &md[i]);
+        j->tensor[i].arg = args[i];
+    }
+    dnnl_status_t s = dnnl_matmul_desc_init(&d, &md[0], &md[1], NULL, &md[2]);
     return s ? s : dnnl_primitive_desc_create(pd, &d, NULL, engine, NULL);
 }
 
 /* x, y; or a weight, which has the groups as a dimension of its own. */
-static void describe(const tri_shape *s, int64_t groups, dnnl_memory_desc_t *plain,
-                     dnnl_memory_desc_t *any) {
+static void describe(const tri_shape *s, int64_t groups, dnnl_data_type_t type,
+                     dnnl_memory_desc_t *plain, dnnl_memory_desc_t *any) {
     const dnnl_dims_t dims = {s->dim[0], s->dim[1], s->dim[2], s->dim[3]};
     const dnnl_dims_t grouped = {groups, s->dim[0] / groups, s->dim[1], s->dim[2], s->dim[3]};
     const int rank = groups > 1 ? 5 : 4;
     must(dnnl_memory_desc_init_by_tag(plain, rank, groups > 1 ? grouped : dims, dnnl_f32,
                                       groups > 1 ? dnnl_abcde : dnnl_abcd), "a tensor");
-    must(dnnl_memory_desc_init_by_tag(any, rank, plain->dims, dnnl_f32, dnnl_format_tag_any),
+    must(dnnl_memory_desc_init_by_tag(any, rank, plain->dims, type, dnnl_format_tag_any),
          "a tensor of any format");
 }
 
@@ -96,7 +102,7 @@ static dnnl_status_t convolution(struct job *j, bool winograd, dnnl_primitive_de
     for (int i = 0; i < 3; i++) {
         j->tensor[i].arg = args[t->direction][i];
         describe(i < 2 ? &t->in[i] : &t->out, i == weight[t->direction] ? t->conv.groups : 1,
-                 &j->tensor[i].plain, &any[i]);
+                 type_of(t), &j->tensor[i].plain, &any[i]);
     }
     /* x, weight, y */
     const dnnl_memory_desc_t *x = &any[t->direction == FORWARD ? 0 : t->direction == DX ? 2 : 1];
@@ -154,7 +160,8 @@ static void release(void *job) {
 
 static void *prepare(const struct task *t, int way, float *const in[2]) {
     dnnl_primitive_desc_t pd;
-    if (t->product.gelu || (way && !t->convolves && t->product.batch > 1)) return NULL;
+    if (t->product.gelu || (way && !t->convolves && (t->half || t->product.batch > 1)))
+        return NULL;
     struct job *j = take(sizeof *j);
     *j = (struct job){.t = t, .in = {in[0], in[1]}};
     if (way && !t->convolves) {
@@ -200,7 +207,7 @@ static void read_plain(void *job, float *out) {
         memcpy(out, j->out, (size_t)tri_shape_count(&j->t->out) * sizeof *out);
 }
 
-const struct library onednn = {"onednn", 2, open_onednn, prepare, run, read_plain, release};
+const struct library onednn = {"onednn", 2, open_onednn, prepare, run, read_plain, release, NULL};
 
 #else
 

@@ -4,13 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/convert.h"
 #include "dev/dev.h"
 #include "graph/pack.h"
 #include "kernels.h"
 #include "machine/program.h"
 #include "ops/op.h"
-
-#define MULTIPLIES 100 /* calls of multiply, for one of ours_multiply */
 
 static struct dev *dev;
 static struct team *team;
@@ -29,21 +28,25 @@ void ours_allow_winograd(bool may) { may_winograd = may; }
 static const char *open_ours(int threads, char *about, size_t bytes) {
     dev = dev_find("cpu");
     if (!dev) return "this build has no device cpu";
-    if (dev_open(dev) || team_make(threads, &team)) return tri_message();
+    if (dev_open(dev)) return tri_message();
+    const char *why = rates_open(threads);
+    if (why) return why;
+    if (team_make(threads, &team)) return tri_message();
     dev->kind->describe(dev, false, about, bytes);
     return NULL;
 }
 
 /* ---- the graph ---- */
 
-static tri_tensor *source(tri_graph *g, const char *name, const tri_shape *shape) {
-    return tri_state(g, name, TRI_F32, *shape, (tri_init){0});
+static tri_tensor *source(const struct task *t, tri_graph *g, const char *name,
+                          const tri_shape *shape) {
+    return tri_state(g, name, t->half ? TRI_BF16 : TRI_F32, *shape, (tri_init){0});
 }
 
 static tri_tensor *product_of(const struct task *t, tri_graph *g, tri_tensor *a, tri_tensor *b) {
     tri_tensor *y = tri_matmul(a, b, .trans_a = t->product.trans_a, .trans_b = t->product.trans_b);
     if (!t->product.gelu) return y;
-    tri_tensor *bias = source(g, "bias", &TRI_SHAPE(t->product.n));
+    tri_tensor *bias = source(t, g, "bias", &TRI_SHAPE(t->product.n));
     return tri_gelu(tri_add(y, bias));
 }
 
@@ -51,7 +54,7 @@ static tri_tensor *product_of(const struct task *t, tri_graph *g, tri_tensor *a,
 static tri_tensor *conv_of(const struct task *t, tri_graph *g, tri_tensor *a, tri_tensor *b) {
     static const char *const ops[] = {"conv2d", "conv2d_dx", "conv2d_dw"};
     const struct conv *v = &t->conv;
-    tri_tensor *in[] = {a, b, t->direction == FORWARD ? NULL : source(g, "like", &t->out)};
+    tri_tensor *in[] = {a, b, t->direction == FORWARD ? NULL : source(t, g, "like", &t->out)};
     const tri_attr attrs[] = {AL("stride", TRI_SHAPE(v->stride, v->stride)),
                               AL("pad", TRI_SHAPE(v->pad, v->pad)), AI("groups", v->groups)};
     return graph_apply(g, ops[t->direction], in[2] ? 3 : 2, in, (int)COUNT(attrs), attrs);
@@ -76,7 +79,8 @@ static void choose(tri_node *n) {
 static bool build(const struct task *t, struct job *j) {
     j->g = tri_graph_new(t->convolves ? t->conv.count : t->product.batch);
     if (!j->g) return false;
-    tri_tensor *a = source(j->g, "a", &t->in[0]), *b = source(j->g, "b", &t->in[1]);
+    tri_tensor *a = source(t, j->g, "a", &t->in[0]);
+    tri_tensor *b = source(t, j->g, "b", &t->in[1]);
     j->y = (t->convolves ? conv_of : product_of)(t, j->g, a, b);
     tri_output(j->y, "y");
     if (tri_graph_status(j->g)) return false;
@@ -96,16 +100,19 @@ static bool build(const struct task *t, struct job *j) {
 
 /* ---- memory ---- */
 
-/* Copies between a plain tensor and one in a format. */
-static void convert(const tri_tensor *t, float *plain, float *formatted, bool to_plain) {
+/* Copies between a plain tensor of f32 and one in a format. */
+static void copy(const tri_tensor *t, float *plain, void *formatted, bool to_plain) {
     struct pack p;
     const tri_shape *s = &t->spec.shape;
     const int64_t count = tri_shape_count(s);
     int64_t at[TRI_MAX_RANK] = {0};
     pack_of(t, &p);
     for (int64_t i = 0; i < count; i++) {
-        float *there = formatted + pack_place(&p, s, at);
-        *(to_plain ? &plain[i] : there) = *(to_plain ? there : &plain[i]);
+        const size_t place = (size_t)pack_place(&p, s, at);
+        if (to_plain)
+            plain[i] = (float)convert_load(t->spec.type, formatted, place);
+        else
+            convert_store(t->spec.type, formatted, place, plain[i]);
         for (int d = s->rank - 1; d >= 0 && ++at[d] == s->dim[d]; d--) at[d] = 0;
     }
 }
@@ -120,7 +127,7 @@ static void bind(struct job *j, float *const in[2]) {
         if (node_runs(t->node)) continue;
         j->memory[used] = take(base_spec_bytes(&t->spec));
         program_bind(&j->program, t->id, j->memory[used]);
-        if (used < 3) convert(t, in[used - 1], j->memory[used], false);
+        if (used < 3) copy(t, in[used - 1], j->memory[used], false);
         used++;
     }
 }
@@ -156,7 +163,7 @@ static void run(void *job) {
 
 static void read_plain(void *job, float *out) {
     const struct job *j = job;
-    convert(j->y, out, program_value(&j->program, j->y->id), true);
+    copy(j->y, out, program_value(&j->program, j->y->id), true);
 }
 
 double ours_flops(const void *job) {
@@ -169,17 +176,8 @@ bool ours_winograd(const void *job) {
     return a && a->i;
 }
 
-static void multiply(void *arg, int thread) {
-    (void)thread;
-    double operations = 0;
-    for (int i = 0; i < MULTIPLIES; i++) operations += dev->kind->multiply(dev);
-    if (!thread) *(double *)arg = operations;
-}
+double ours_multiply(void) { return dev->kind->multiply(dev); }
 
-double ours_multiply(void) {
-    double operations;
-    team_run(team, multiply, &operations);
-    return operations * team_threads(team);
-}
+const char *ours_instructions(void) { return dev->kind->instructions(dev); }
 
-const struct library ours = {"trireme", 1, open_ours, prepare, run, read_plain, release};
+const struct library ours = {"trireme", 1, open_ours, prepare, run, read_plain, release, NULL};

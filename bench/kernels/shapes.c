@@ -118,7 +118,7 @@ static const struct shape {
 #define GELUS (int)COUNT(gelus)
 #define CONVOLUTIONS (3 * (int)COUNT(shapes))
 
-static const char *const directions[] = {"y", "dx", "dw"};
+const char *const directions[] = {"y", "dx", "dw"};
 
 static void product(const struct layer *l, enum direction d, struct task *t) {
     const int64_t m = d == DW ? l->n : l->m, n = d == FORWARD ? l->n : l->k;
