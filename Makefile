@@ -50,6 +50,7 @@ test-hosts:
 
 # A quick run: make bench ROWS=lenet5,linear ROUNDS=3
 bench: all
+	@ninja -C $(BUILD) bench/copy
 	@$(PYTHON) bench/bench.py $(BUILD) $(rows) $(rounds) \
 	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(WORKERS),--workers $(WORKERS))
 

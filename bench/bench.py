@@ -184,6 +184,44 @@ class Within:
 
 
 @dataclasses.dataclass
+class Grouped:
+    """Three convolutions of 96 channels, 56 x 56, batch 16: bf16 against f32, both ours."""
+    key: str
+    what: str
+    aim: str
+    groups: int
+
+    def measure(self, rounds):
+        with tempfile.TemporaryDirectory() as work:
+            net = f"{work}/grouped.tri"
+            with open(net, "w", encoding="utf-8") as f:
+                f.write(self.network())
+            half, full = (Ours(net, 16, LANES[1] + amp) for amp in (HALF[1], ()))
+            return Within(self.key, self.what, self.aim, half, full).measure(rounds)
+
+    def network(self):
+        lines = ["graph {batch=16}", '%y0 = input() {name="x", type=f32, shape=[16,96,56,56]}']
+        for i in range(1, 4):
+            lines += [f'%w{i} = param() {{name="w{i}", shape=[96,{96 // self.groups},3,3], '
+                      'init="he_normal_out(0,0)"}',
+                      f"%c{i} = conv2d(%y{i - 1}, %w{i}) {{pad=[1,1], groups={self.groups}}}",
+                      f"%y{i} = relu(%c{i})"]
+        return "\n".join([*lines, "%l = mean(%y3)", 'loss "loss" %l', ""])
+
+
+@dataclasses.dataclass
+class Copy:
+    """What all threads read and write together when they copy."""
+    key: str
+    what: str
+    aim: str
+
+    def measure(self, rounds):
+        program = os.path.join(os.path.dirname(Ours.program), "..", "bench", "copy")
+        return [spread([run([program])["gbytes_per_s"] for _ in range(rounds)], "{:.1f}", " GB/s")]
+
+
+@dataclasses.dataclass
 class Start:
     """From exec to the end of the first step: all of `trireme train` with one step, including its
     hashes and metrics."""
@@ -303,6 +341,7 @@ AGAINST = [
     transformer("bert-base", "BERT-base, 128 tokens, f32", "1.05", BERT, 8, 128),
     transformer("bert-base-bf16", "BERT-base, 128 tokens, bf16", "1.05", BERT, 8, 128, True),
     transformer("gpt2-small", "GPT-2 small, 256 tokens, f32", "1.15", GPT2, 4, 256),
+    transformer("gpt2-small-bf16", "GPT-2 small, 256 tokens, bf16", "2.00", GPT2, 4, 256, True),
     Against("mlp", "MLP 784-2048-2048-10, AdamW", "1.80", "mlp:hidden=2048",
             Torch("mlp", 0, "adamw"), (128,), ADAMW, LANES),
     Against("lenet5", "LeNet-5, 28²", "3.00", "lenet5", Torch("lenet5", 0), (64,), tries=LANES,
@@ -319,6 +358,10 @@ ALONE = [
     Within("lanes", "two lanes against one (ResNet-50, batch 32, one thread)", "0.95",
            Ours("resnet50", 32, MOMENTUM + LANES[2] + ONE),
            Ours("resnet50", 32, MOMENTUM + LANES[1] + ONE)),
+    *(Grouped(key, f"bf16 against f32 (three convolutions of 96 channels, {what})", "1.40", groups)
+      for key, what, groups in (("depthwise", "depthwise", 96), ("groups-of-4", "24 groups", 24),
+                                ("groups-of-32", "3 groups", 3))),
+    Copy("copy", "a copy by all threads, read and written", ""),
     Start("start", "from exec to the end of the first step (LeNet-5, batch 64)", "50 ms", "lenet5",
           64),
     Saves("saves", "how long a checkpoint delays a step (BERT-base with AdamW, 1.3 GB)",

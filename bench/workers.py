@@ -46,6 +46,8 @@ def line(*cells):
 SPEED = (("resnet18:size=32 --batch 128 --lanes 2", (1, 2), 8, 1.9),
          ("resnet50 --batch 32 --lanes 2", (1, 2), 3, 1.9),
          ("resnet18:size=32 --batch 128 --lanes 8", (2, 8), 8, 0.9),
+         ("bert-base:seq=128,head=every --batch 8 --lanes 2 --optimizer adamw --amp O2", (1, 2), 2,
+          1.85),
          ("lenet5 --batch 64", (1, 2), 3000, 0),
          ("bert-tiny --batch 32 --lanes 4", (1, 2), 20, 0))
 

@@ -154,17 +154,23 @@ tri_status rate_highest(struct dev *dev, tri_type type, int threads, double *flo
 /* ---- memory ---- */
 
 static void copy(void *arg, int thread) {
-    (void)thread;
-    memcpy(arg, (char *)arg + COPIED, COPIED);
+    char *own = (char *)arg + 2 * COPIED * (size_t)thread;
+    memcpy(own, own + COPIED, COPIED);
 }
 
-tri_status rate_memory(double *bandwidth) {
-    char *memory = malloc(2 * COPIED);
-    if (!memory) return base_no_memory("the rate of memory");
-    memset(memory, 1, 2 * COPIED);
-    *bandwidth = 2.0 * (double)COPIED / fastest(NULL, copy, memory);
+tri_status rate_memory(int threads, double *bandwidth) {
+    const size_t bytes = 2 * COPIED * (size_t)threads;
+    struct team *team;
+    tri_status status = team_make(threads, &team);
+    if (status) return status;
+    char *memory = malloc(bytes);
+    if (memory) {
+        memset(memory, 1, bytes);
+        *bandwidth = (double)bytes / fastest(team, copy, memory);
+    }
     free(memory);
-    return TRI_OK;
+    team_free(team);
+    return memory ? TRI_OK : base_no_memory("the rate of memory");
 }
 
 tri_status rate_write(struct dev *dev, const char *folder) {
@@ -174,7 +180,7 @@ tri_status rate_write(struct dev *dev, const char *folder) {
     } types[] = {{"f32", TRI_F32}, {"bf16", TRI_BF16}};
     struct text t = {0};
     double bandwidth = 0, flops = 0;
-    tri_status status = rate_memory(&bandwidth);
+    tri_status status = rate_memory(1, &bandwidth);
     text_add(&t, "{\"bandwidth\":%.4g,\"rate\":{", bandwidth);
     for (size_t i = 0; i < COUNT(types) && !status; i++) {
         status = rate_highest(dev, types[i].type, 1, &flops);

@@ -11,8 +11,9 @@
  * about half a second. */
 tri_status rate_highest(struct dev *dev, tri_type type, int threads, double *flops);
 
-/* Bytes per second that one thread reads and writes, of memory that fits into no cache. */
-tri_status rate_memory(double *bandwidth);
+/* Bytes per second that so many threads read and write together, of memory that fits into no cache.
+ */
+tri_status rate_memory(int threads, double *bandwidth);
 
 /* Writes FOLDER/rates.json of a profile (src/profile/read.h), of one thread. */
 tri_status rate_write(struct dev *dev, const char *folder);
