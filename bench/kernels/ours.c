@@ -178,6 +178,6 @@ bool ours_winograd(const void *job) {
 
 double ours_multiply(void) { return dev->kind->multiply(dev); }
 
-const char *ours_instructions(void) { return dev->kind->instructions(dev); }
+const char *ours_instructions(void) { return dev->kind->instructions(dev, NULL); }
 
 const struct library ours = {"trireme", 1, open_ours, prepare, run, read_plain, release, NULL};

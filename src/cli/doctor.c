@@ -130,8 +130,10 @@ static void check_device(struct dev *d, struct finding *f, double loss[STEPS]) {
     }
     d->kind->describe(d, false, text, sizeof text);
     text_add(&f->what, "%s", text);
-    if (d->kind->instructions)
-        text_add(&f->what, ", kernels for %s", d->kind->instructions(d));
+    if (d->kind->instructions) {
+        const char *remark, *isa = d->kind->instructions(d, &remark);
+        text_add(&f->what, ", kernels for %s%s%s", isa, remark ? ", " : "", remark ? remark : "");
+    }
     text_add(&f->what, ": %d steps in %.3f s, loss", STEPS, base_seconds() - begin);
     for (int i = 0; i < STEPS; i++) {
         text_add(&f->what, " %.4f", loss[i]);

@@ -52,8 +52,9 @@ struct dev_kind {
     /* What its bits depend on, for the first line of a run, checkpoints and `trireme doctor`:
      * "arithmetic 1". native: with --math native. */
     void (*describe)(struct dev *d, bool native, char *text, size_t bytes);
-    /* The instruction set of its kernels, which changes no result; nullable. */
-    const char *(*instructions)(struct dev *d);
+    /* The instruction set of its kernels, which changes no result; nullable. *remark, unless remark
+     * is null: null, or why it is that one. */
+    const char *(*instructions)(struct dev *d, const char **remark);
     /* Nullable; called before anything else, any number of times. */
     tri_status (*open)(struct dev *d);
     /* These five are null for host memory. Memory is aligned to 64 bytes, its contents are

@@ -59,7 +59,7 @@ void run_describe(const tri_run *run, size_t most, struct text *out) {
                               .grain = planned ? hash[PLAN_GRAIN] : NULL,
                               .placement = planned ? hash[PLAN_PLACEMENT] : NULL,
                               .device = device, .checkpoints = checkpoints,
-                              .isa = kind->instructions ? kind->instructions(run->dev) : NULL,
+                              .isa = kind->instructions ? kind->instructions(run->dev, NULL) : NULL,
                               .steps = run->total, .lanes = run_lanes(run),
                               .batch = run_batch(run), .parameters = run_parameter_elements(run)};
     about.memory = (int64_t)budget_verdict(evaluation_machine(run), &run->store, 0).needs;

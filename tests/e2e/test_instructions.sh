@@ -32,7 +32,16 @@ same() { # model
     [ $compared -gt 0 ] || { echo "this machine has none of these instruction sets"; return 1; }
 }
 
+# Intel's instruction for bf16 is slower than others.
+chooses() {
+    grep -q GenuineIntel /proc/cpuinfo || return 0
+    TRIREME_ISA=avx512bf16 "$program" doctor >asked || return 0
+    "$program" doctor >chosen && grep -q 'kernels for avx512bf16:' asked &&
+        grep -q 'kernels for avx512, for bf16 too, as' chosen || { cat asked chosen; return 1; }
+}
+
 if [ $# -eq 0 ]; then
+    check 'the instruction set for bf16' chooses
     while read -r hash model; do check "the weights of $model" same "$model"; done <"$list"
 else
     for model; do check "the weights of $model" same "$model"; done

@@ -128,8 +128,9 @@ static bool fuses(const tri_node *const *node, int n) {
     return chain_fits(node, n, NULL) || tail_fits(node, n);
 }
 
-static const char *instructions(struct dev *d) {
+static const char *instructions(struct dev *d, const char **remark) {
     (void)d;
+    if (remark) *remark = isa_products_why();
     return isa_names[isa_products(true)];
 }
 

@@ -46,10 +46,21 @@ static int find(const char *name) {
     return isa;
 }
 
+/* Intel's VDPBF16PS has half the rate of fused multiply-adds of floats. */
+static bool is_slow(int isa) {
+#ifdef CPU_AVX512
+    return isa == ISA_avx512bf16 && __builtin_cpu_is("intel");
+#else
+    (void)isa;
+    return false;
+#endif
+}
+
 static enum isa best_of_all(void) {
     const char *name = getenv("TRIREME_ISA");
-    int isa = name ? find(name) : ISAS;
-    while (!machine_has(isa)) isa = isa == ISAS ? ISAS - 1 : isa - 1;
+    const int asked = name ? find(name) : ISAS;
+    int isa = asked < ISAS ? asked : ISAS - 1;
+    while (!machine_has(isa) || (asked == ISAS && is_slow(isa))) isa--;
     return (enum isa)isa;
 }
 
@@ -60,6 +71,13 @@ enum isa isa_best(void) {
 }
 
 enum isa isa_products(bool half) { return half ? best_of_all() : isa_best(); }
+
+const char *isa_products_why(void) {
+    for (int isa = 0; isa < ISAS; isa++)
+        if (machine_has(isa) && is_slow(isa) && !getenv("TRIREME_ISA"))
+            return "for bf16 too, as its own instruction is slower on Intel";
+    return NULL;
+}
 
 bool isa_has_amx(void) {
 #ifdef __x86_64__

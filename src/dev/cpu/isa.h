@@ -41,6 +41,8 @@ extern const char *const isa_names[ISAS];
  * if half. */
 enum isa isa_best(void);
 enum isa isa_products(bool half);
+/* Why a set for bf16 that the machine has is not the best; null: it is, or there is none. */
+const char *isa_products_why(void);
 /* Instructions for products of bf16 tiles, which our kernels do not use. */
 bool isa_has_amx(void);
 /* Checks that the machine has the set in TRIREME_ISA. */
