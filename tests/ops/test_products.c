@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products and convolutions of f32 and bf16, bit for bit: random sizes, transposes, batches of
  * which a factor may be shared, tails, strides, dilation, padding, formats, threads and instruction
- * sets against plain loops in the documented order: blocks of 256 of k, added in order, each one
- * chain of fused multiply-adds from 0. Of bf16 the second of each pair of k comes first, a last
- * pair without it has zeros, and subnormals are zeros. SLOW=1 tries more, FEW=1 fewer. */
+ * sets against plain loops in the documented order (docs/arithmetic.md): of f32 blocks of 256 of k,
+ * of bf16 groups of 32, also of numbers that are zeros, subnormal, infinite or NaN. SLOW=1 tries
+ * more, FEW=1 fewer. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +21,7 @@
 #include "ops/op.h"
 
 #define BLOCK 256
+#define GROUP 32
 #define MOST 700          /* of a size */
 #define MOST_WORK 2000000 /* multiplications of a product */
 
@@ -36,12 +37,38 @@ static int64_t random_size(void) {
     return (int64_t)exp((double)random_below(1000) / 1000 * log(MOST + 1));
 }
 
+/* Numbers of every kind; one of so many is infinite, NaN, or as large as can be. */
+static uint16_t draw_wild(int64_t seldom) {
+    static const uint16_t large[] = {0x7f80, 0x7fc0, 0x7f7f};
+    const int sign = (int)random_below(2) << 15, digits = (int)random_below(128);
+    if (random_below(seldom) == 0) return (uint16_t)(sign | large[random_below(3)]);
+    static const int least[] = {1, 62, 125}; /* exponents: subnormal products have the second's */
+    const int kind = (int)random_below(8);
+    int exponent = kind > 1 ? least[kind > 3 ? 2 : kind - 2] + (int)random_below(3) : 0;
+    return (uint16_t)(sign | exponent << 7 | (kind ? digits : 0));
+}
+
+/* The same numbers for the same name and count. */
+static void write_wild(tri_run *run, const char *name, int64_t count, int64_t seldom) {
+    uint16_t *x = malloc((size_t)count * sizeof *x);
+    const uint64_t kept = seed;
+    assert_non_null(x);
+    seed = (uint64_t)(count + name[0]);
+    for (int64_t i = 0; i < count; i++) x[i] = draw_wild(seldom);
+    if (tri_write(run, name, x, (size_t)count * sizeof *x)) fail_msg("%s", tri_message());
+    seed = kept;
+    free(x);
+}
+
+/* Of NaN only that it is one. */
+static bool alike(float a, float b) { return !memcmp(&a, &b, sizeof a) || (a != a && b != b); }
+
 struct product {
     int64_t batch, m, n, k;
     bool trans_a, trans_b;
     bool shared_a, shared_b; /* one for the whole batch */
     bool tail;               /* relu(y + bias) */
-    bool half;               /* bf16 */
+    bool half, wild;         /* bf16; of every kind of numbers */
     double size_a, size_b;   /* standard deviations; 0: 1 */
     int threads, also;       /* with `also` threads again, if not 0 */
     const char *isa;
@@ -64,6 +91,7 @@ static struct product draw(const char *const *isa, int isas) {
     p.tail = random_below(2);
     p.half = random_below(3) == 0;
     choose_sizes(p.half, &p.size_a, &p.size_b);
+    p.wild = p.half && random_below(2);
     p.threads = 1 + (int)random_below(3);
     p.isa = isa[random_below(isas)];
     return p;
@@ -93,49 +121,46 @@ static float fma_f32(float a, float b, float sum) {
     return sum;
 }
 
-/* A sum in blocks, element by element. half: pairs of k, of which the second comes first. */
+/* A sum, term by term. f32: blocks of 256, added in order, each one chain of fused multiply-adds
+ * from 0. half: groups of 32. */
 struct sum {
     float all, block;
     int64_t k;
     bool half;
-    float first[2]; /* the first of a pair */
+    float group[GROUP][2];
 };
 
 static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
 
-static void add_term(struct sum *s, float a, float b) {
-    if (s->half)
-        s->block = flushed(fma_f32(flushed(a), flushed(b), s->block));
-    else
-        s->block = fma_f32(a, b, s->block);
-}
-
-static void end_pair(struct sum *s) {
-    if (!s->half || s->k % 2 == 0) return;
-    add_term(s, 0, 0);
-    add_term(s, s->first[0], s->first[1]);
-    s->k++;
+/* The even and the odd terms of a group are one chain each; their sum is added to all others.
+ * Missing terms are zeros. */
+static void end_group(struct sum *s) {
+    float chain[2] = {0};
+    if (s->k % GROUP) memset(s->group[s->k % GROUP], 0, (size_t)(GROUP - s->k % GROUP) * 8);
+    for (int i = 0; i < GROUP; i++)
+        chain[i % 2] = flushed(fma_f32(flushed(s->group[i][0]), flushed(s->group[i][1]),
+                                       chain[i % 2]));
+    s->all = flushed(s->all + flushed(chain[0] + chain[1]));
 }
 
 static void add(struct sum *s, float a, float b) {
-    if (s->k && s->k % BLOCK == 0 && !(s->half && s->k % 2)) {
-        s->all = s->k == BLOCK ? s->block : s->all + s->block;
-        if (s->half) s->all = flushed(s->all);
-        s->block = 0;
-    }
-    s->k++;
-    if (s->half && s->k % 2) {
-        s->first[0] = a, s->first[1] = b;
+    if (s->half) {
+        s->group[s->k % GROUP][0] = a, s->group[s->k % GROUP][1] = b;
+        if (++s->k % GROUP == 0) end_group(s);
         return;
     }
-    add_term(s, a, b);
-    if (s->half) add_term(s, s->first[0], s->first[1]);
+    if (s->k && s->k % BLOCK == 0) {
+        s->all = s->k == BLOCK ? s->block : s->all + s->block;
+        s->block = 0;
+    }
+    s->block = fma_f32(a, b, s->block);
+    s->k++;
 }
 
 static float total(struct sum *s) {
-    end_pair(s);
-    const float sum = s->k > BLOCK ? s->all + s->block : s->block;
-    return s->half ? flushed(sum) : sum;
+    if (!s->half) return s->k > BLOCK ? s->all + s->block : s->block;
+    if (s->k % GROUP) end_group(s);
+    return s->all;
 }
 
 static float rounded(bool half, float x) {
@@ -189,7 +214,12 @@ static tri_run *open_product(const struct product *p) {
     tri_run *run = tri_open(g, &(tri_options){.forward = true, .device = "cpu", .seed = 5,
                                               .threads = p->threads});
     unsetenv("TRIREME_ISA");
-    if (!run || tri_forward(run)) fail_msg("%s", tri_message());
+    if (!run) fail_msg("%s", tri_message());
+    if (p->wild) {
+        write_wild(run, "a", tri_shape_count(&a), 20 * p->k);
+        write_wild(run, "b", tri_shape_count(&b), 20 * p->k);
+    }
+    if (tri_forward(run)) fail_msg("%s", tri_message());
     return run;
 }
 
@@ -223,13 +253,14 @@ static void compare(const struct product *p) {
                              i % matrix / p->n, i % p->n);
         if (bias) want = rounded(p->half, want + bias[i % p->n]);
         if (bias && want < 0) want = 0;
-        if (memcmp(&want, &y[i], sizeof want))
+        if (!alike(want, y[i]))
             fail_msg("[%lld, %lld, %lld] k %lld%s%s%s%s%s%s of %g and %g, %s, %d threads: element "
                      "%lld is %a, not %a", (long long)p->batch, (long long)p->m, (long long)p->n,
                      (long long)p->k,
                      p->trans_a ? " trans_a" : "", p->trans_b ? " trans_b" : "",
                      p->shared_a ? " shared a" : "", p->shared_b ? " shared b" : "",
-                     p->tail ? " tail" : "", p->half ? " bf16" : "", p->size_a, p->size_b, p->isa,
+                     p->tail ? " tail" : "", p->wild ? " wild" : p->half ? " bf16" : "",
+                     p->size_a, p->size_b, p->isa,
                      p->threads, (long long)i, (double)y[i], (double)want);
     }
     assert_int_equal(tri_close(run), TRI_OK);
@@ -247,7 +278,7 @@ static void compare(const struct product *p) {
 
 struct conv {
     int64_t n, c, o, h, w, kh, kw, stride, stride_w, dilation, pad, groups, oh, ow;
-    bool bias, half;
+    bool bias, half, wild;
     double size_x, size_w; /* standard deviations; 0: 1 */
     int threads, also;     /* with `also` threads again, if not 0 */
     const char *isa, *passes;
@@ -281,6 +312,7 @@ static struct conv draw_conv(const char *const *isa, int isas) {
     v.bias = random_below(3) == 0;
     v.half = random_below(3) == 0;
     choose_sizes(v.half, &v.size_x, &v.size_w);
+    v.wild = v.half && random_below(2);
     v.threads = 1 + (int)random_below(3);
     v.isa = isa[random_below(isas)];
     v.passes = random_below(4) ? NULL : "-format";
@@ -312,15 +344,13 @@ static float conv_element(const struct conv *v, const float *x, const float *w, 
     const int64_t channels = v->c / v->groups;
     struct sum s = {.half = v->half};
     for (int64_t i = 0; i < v->kh; i++)
-        for (int64_t j = 0; j < v->kw; j++) {
+        for (int64_t j = 0; j < v->kw; j++)
             for (int64_t c = 0; c < channels; c++)
                 add(&s,
                     input_at(v, x, n, group_of(v, o) * channels + c,
                              r * v->stride - v->pad + i * v->dilation,
                              q * v->stride_w - v->pad + j * v->dilation),
                     weight_at(v, w, o, c, i, j));
-            end_pair(&s);
-        }
     return total(&s);
 }
 
@@ -339,7 +369,6 @@ static float dx_element(const struct conv *v, const float *dy, const float *w, i
             for (int64_t o = group * outputs; o < (group + 1) * outputs; o++)
                 add(&s, inside ? dy[((n * v->o + o) * v->oh + r) * v->ow + q] : 0,
                     weight_at(v, w, o, c % (v->c / v->groups), i, j));
-            end_pair(&s);
         }
     return total(&s);
 }
@@ -358,7 +387,7 @@ static int64_t dw_parts(const struct conv *v) {
     return parts > 1 ? parts : 1;
 }
 
-/* Blocks of 256 places of the samples of a part; zeros for padding change nothing. */
+/* Of the samples of a part; zeros for padding count. */
 static float dw_of_samples(const struct conv *v, const float *dy, const float *x, int64_t o,
                            int64_t c, int64_t i, int64_t j, int64_t samples) {
     struct sum s = {.half = v->half};
@@ -369,7 +398,7 @@ static float dw_of_samples(const struct conv *v, const float *dy, const float *x
                      r * v->stride - v->pad + i * v->dilation,
                      q * v->stride_w - v->pad + j * v->dilation));
     }
-    return 0 + total(&s);
+    return v->half ? total(&s) : 0 + total(&s);
 }
 
 static float dw_element(const struct conv *v, const float *dy, const float *x, int64_t o,
@@ -390,14 +419,14 @@ static float dw_element(const struct conv *v, const float *dy, const float *x, i
 #endif
 
 static void expect(const struct conv *v, const char *what, int64_t at, float got, float want) {
-    if (!memcmp(&got, &want, sizeof got)) return;
+    if (alike(got, want)) return;
     fail_msg("%s of [%lld, %lld, %lld, %lld] by [%lld, %lld, %lld], strides %lld and %lld, "
              "dilation %lld, pad %lld, %lld groups%s, %s, %d threads, passes %s: element %lld is "
              "%a, not %a", what,
              (long long)v->n, (long long)v->c, (long long)v->h, (long long)v->w, (long long)v->o,
              (long long)v->kh, (long long)v->kw, (long long)v->stride, (long long)v->stride_w,
              (long long)v->dilation, (long long)v->pad, (long long)v->groups,
-             v->half ? ", bf16" : "", v->isa, v->threads,
+             v->wild ? ", wild" : v->half ? ", bf16" : "", v->isa, v->threads,
              v->passes ? v->passes : "all", (long long)at, (double)got, (double)want);
 }
 
@@ -423,7 +452,13 @@ static tri_run *open_conv(const struct conv *v) {
                                               .threads = v->threads, .conv = "direct",
                                               .passes = v->passes});
     unsetenv("TRIREME_ISA");
-    if (!run || tri_forward(run)) fail_msg("%s", tri_message());
+    if (!run) fail_msg("%s", tri_message());
+    if (v->wild) {
+        write_wild(run, "x", tri_shape_count(&x->spec.shape), 1000);
+        write_wild(run, "w", tri_shape_count(&w->spec.shape), 1000);
+        write_wild(run, "dy", tri_shape_count(&dy->spec.shape), 1000);
+    }
+    if (tri_forward(run)) fail_msg("%s", tri_message());
     return run;
 }
 

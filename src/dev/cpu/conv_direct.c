@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Convolutions and their derivatives by x, in f32 and bf16, of any shape, as products (gemm.h): a
  * row is a place of the output, a column an output channel, and k goes over the taps of the weight
- * in order, and for each over the input channels; of bf16 a zero makes their number even. For each
- * block of k, what some places read is gathered: of blocks of 16 channels a slice for each, of
- * planes a row for each channel, which has all places. Padding is zeros, which are multiplied: an
- * infinite or NaN weight reaches outputs beside which there is padding.
+ * in order, and for each over the input channels. For each block of k, what some places read is
+ * gathered: of blocks of 16 channels a slice for each, of planes a row for each channel, which has
+ * all places. Of bf16 two slices, or 32 rows, make a group, across taps. Padding is zeros, which
+ * are multiplied: an infinite or NaN weight reaches outputs beside which there is padding.
  *
  * The derivative by x with strides is computed for each remainder of a place by the stride, which
  * has taps of its own; taps that fall between strides are not counted. */
@@ -29,7 +29,7 @@ struct state {
     bool half; /* of bf16 */
     struct conv_plane from, to; /* of all groups */
     int64_t reads, makes;       /* channels of a group of them */
-    int64_t terms;              /* k of a tap: reads, of bf16 rounded up to pairs */
+    int64_t steps;              /* of a panel of the weight */
     bool pairs;                 /* the weight is bf16 in panels of pairs */
     bool packs;                 /* a first round packs the weight */
     int64_t packers, parts;     /* parts of the rounds */
@@ -51,62 +51,72 @@ static int64_t remainders(const struct state *s, int64_t stride) { return s->bac
 
 static int64_t panels_of(const struct state *s) { return (s->makes + BLOCK - 1) / BLOCK; }
 
-static int64_t panel_floats(const struct state *s) {
-    return s->w.kh * s->w.kw * k_steps(s->half, s->terms) * BLOCK;
+static int64_t panel_floats(const struct state *s) { return s->steps * BLOCK; }
+
+/* Where tap t of those of the axes is in the kernel. */
+static int64_t tap_of(const struct state *s, const struct conv_axis *down,
+                      const struct conv_axis *across, int64_t t) {
+    return (down->tap + t / across->taps * down->next_tap) * s->w.kw + across->tap +
+           t % across->taps * across->next_tap;
 }
 
-/* One line of a packed weight: output channels [first, first + 16) of a group by one tap and
- * channel; channels after the last are zeros. */
-#define WEIGHT_LINE(name, type)                                                             \
-    static void name(const struct state *s, const type *weight, int64_t group,              \
-                     int64_t first, int64_t tap, int64_t k, type to[BLOCK]) {               \
-        const int64_t taps = s->w.kh * s->w.kw;                                             \
-        for (int64_t i = 0; i < BLOCK; i++) {                                               \
-            const int64_t made = first + i;                                                 \
-            const int64_t at = s->back ? (group * s->reads + k) * s->makes + made           \
-                                       : (group * s->makes + made) * s->reads + k;          \
-            to[i] = made < s->makes ? weight[at * taps + tap] : 0;                          \
-        }                                                                                   \
-    }
-WEIGHT_LINE(weight_line, float)
-WEIGHT_LINE(weight_half_line, uint16_t)
-
-/* Steps of n lines of pairs, of which half_across makes two each. */
-static void widen_pairs(const uint16_t *from, int64_t n, float *to) {
-    for (; n; n--, from += 2 * BLOCK, to += 2 / HALF_STEP * BLOCK) {
-        uint16_t first[BLOCK], second[BLOCK];
-        for (int i = 0; i < BLOCK; i++) first[i] = from[2 * i], second[i] = from[2 * i + 1];
-        half_across(first, second, BLOCK, to, BLOCK);
-    }
+/* An element of a plain weight of a group; -1: there is none. */
+static int64_t weight_at(const struct state *s, int64_t group, int64_t made, int64_t tap,
+                         int64_t k) {
+    if (made >= s->makes) return -1;
+    const int64_t at = s->back ? (group * s->reads + k) * s->makes + made
+                               : (group * s->makes + made) * s->reads + k;
+    return at * s->w.kh * s->w.kw + tap;
 }
 
-/* [group, panel, tap, step, 16] */
+/* A panel of f32: [tap, channel, 16], zeros after the last output channel. */
+static void pack_panel(const struct state *s, const float *weight, int64_t group, int64_t first,
+                       float *to) {
+    for (int64_t t = 0; t < s->w.kh * s->w.kw; t++)
+        for (int64_t k = 0; k < s->reads; k++, to += BLOCK)
+            for (int64_t i = 0; i < BLOCK; i++) {
+                const int64_t at = weight_at(s, group, first + i, t, k);
+                to[i] = at < 0 ? 0 : weight[at];
+            }
+}
+
+/* What the taps of a remainder have in a panel of bf16: [step, 16]. Returns what is after it. */
+static float *pack_half_taps(const struct state *s, const uint16_t *weight, int64_t group,
+                             int64_t first, const struct conv_axis *down,
+                             const struct conv_axis *across, float *to) {
+    const int64_t terms = down->taps * across->taps * s->reads, taps = s->w.kh * s->w.kw;
+    const int64_t each = s->pairs ? 2 : 1;
+    int64_t tap = terms ? tap_of(s, down, across, 0) : 0, k = 0, t = 0;
+    for (int64_t begin = 0, n; begin < terms; begin += n, to += half_steps(n) * BLOCK) {
+        half_step_bits pair[HALF_GROUP / 2][BLOCK] = {0};
+        n = least(terms - begin, HALF_GROUP);
+        for (int64_t i = 0; i < n; i += each) {
+            const int64_t line = ((first / BLOCK * taps + tap) * s->reads + k) / 2;
+            if (s->pairs) memcpy(pair[i / 2], weight + line * 2 * BLOCK, sizeof *pair);
+            for (int64_t j = 0; !s->pairs && j < BLOCK; j++) {
+                const int64_t at = weight_at(s, group, first + j, tap, k);
+                if (at >= 0) pair[i / 2][j] |= (uint32_t)weight[at] << i % 2 * 16;
+            }
+            k += each;
+            if (k == s->reads) k = 0, tap = tap_of(s, down, across, ++t);
+        }
+        half_pairs((const float *)(const void *)pair, (n + 1) / 2 * 2, BLOCK, to);
+    }
+    return to;
+}
+
+/* [group, panel, step, 16] */
 static void pack_weight(const struct state *s, const tri_call *c) {
-    const int64_t taps = s->w.kh * s->w.kw, panels = panels_of(s);
+    const int64_t panels = panels_of(s);
     const struct cpu_range r = cpu_part(c, s->packers, s->w.groups * panels);
-    const void *weight = c->in[1];
-    float *to = (float *)c->shared + r.begin * panel_floats(s);
-    uint16_t pair[2][BLOCK];
-    if (s->pairs) {
-        const int64_t panel = taps * s->terms / 2; /* lines of one */
-        widen_pairs((const uint16_t *)weight + r.begin * panel * 2 * BLOCK,
-                    (r.end - r.begin) * panel, to);
-        return;
-    }
     for (int64_t p = r.begin; p < r.end; p++) {
         const int64_t group = p / panels, first = p % panels * BLOCK;
-        for (int64_t t = 0; t < taps; t++)
-            for (int64_t k = 0; k < s->reads; k++) {
-                if (!s->half) {
-                    weight_line(s, weight, group, first, t, k, to);
-                    to += BLOCK;
-                    continue;
-                }
-                weight_half_line(s, weight, group, first, t, k, pair[k % 2]);
-                if (k % 2 == 0 && k + 1 < s->reads) continue;
-                if (k % 2 == 0) memset(pair[1], 0, sizeof pair[1]);
-                half_across(pair[0], pair[1], BLOCK, to, BLOCK);
-                to += 2 / HALF_STEP * BLOCK;
+        float *to = (float *)c->shared + p * panel_floats(s);
+        if (!s->half) pack_panel(s, c->in[1], group, first, to);
+        for (int64_t i = 0; s->half && i < remainders(s, s->w.sh); i++)
+            for (int64_t j = 0; j < remainders(s, s->w.sw); j++) {
+                const struct conv_axis down = down_of(s, i), across = across_of(s, j);
+                to = pack_half_taps(s, c->in[1], group, first, &down, &across, to);
             }
     }
 }
@@ -120,14 +130,18 @@ struct chunk {
     float *c[CHUNK];                /* what is computed */
     struct gemm_run run[GEMM_BLOCK];
     int64_t runs, k;                /* of the block of k so far */
-    uint16_t pair[2][CHUNK];
+    int64_t b;                      /* where the next group begins in a panel of the weight */
+    uint16_t row[HALF_GROUP][CHUNK]; /* of the present group */
     float read[GEMM_BLOCK * (CHUNK + UNEVEN)];
     float made[];                   /* [panel, CHUNK, 16], unless the output takes it as it is */
 };
 #define SLICE_FLOATS (CHUNK * GEMM_SLICE + UNEVEN) /* floats from slice to slice */
 #define ROW_FLOATS (CHUNK + UNEVEN)                /* and from row to row */
 
+#define GROUP_FLOATS (CHUNK * HALF_STEPS + UNEVEN)  /* and from group to group of slices */
+
 _Static_assert(GEMM_BLOCK / GEMM_SLICE * SLICE_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "slices fit");
+_Static_assert(GEMM_BLOCK / HALF_GROUP * GROUP_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "groups fit");
 
 static bool plain(const struct conv_plane *p) { return p->place == 1; }
 static bool stores(const struct state *s) { return plain(&s->to) || s->half; }
@@ -145,19 +159,24 @@ static void find_outputs(const struct state *s, const struct conv_axis *down,
     }
 }
 
-/* 16 channels of what they read, in blocks that begin at x: a slice. */
-static void gather_slice(const struct state *s, const void *x, const struct conv_places *p,
-                         float *to) {
-    const int64_t each = k_steps(s->half, BLOCK);
+/* 16 channels of what they read, in blocks that begin at x: a slice. Of bf16 half a group, or, if
+ * `alone`, all of it. */
+INLINE void gather_slice(const bool half, const bool alone, const void *x,
+                         const struct conv_places *p, float *to) {
+    static const float zeros[BLOCK];
     for (int64_t k = 0; k < p->pieces; k++) {
         const struct conv_piece *piece = &p->piece[k];
-        for (int64_t r = 0, at = piece->from; r < piece->n; r++, at += p->move, to += each)
-            if (piece->from < 0)
-                memset(to, 0, (size_t)each * sizeof *to);
-            else if (s->half)
-                half_along((const uint16_t *)x + at, BLOCK, to);
+        const int64_t move = piece->from < 0 ? 0 : p->move;
+        const void *from = piece->from < 0 ? zeros : element_at(half, x, piece->from);
+        for (int64_t r = 0; r < piece->n; r++, from = element_at(half, from, move)) {
+            if (!half)
+                memcpy(to, from, sizeof zeros);
+            else if (alone)
+                half_along(from, BLOCK, to);
             else
-                memcpy(to, (const float *)x + at, BLOCK * sizeof *to);
+                half_16(from, to, to + HALF_STEPS / 2);
+            to += half ? HALF_STEPS : BLOCK;
+        }
     }
 }
 
@@ -234,17 +253,45 @@ static void flush(struct chunk *k, struct gemm_block *g) {
     g->add = true;
 }
 
+/* A group of n terms of bf16 begins, `a` floats from those of the block before it. */
+static struct gemm_run *add_group(struct chunk *k, int64_t a, int64_t n) {
+    struct gemm_run *run = k->run + k->runs;
+    *run = (struct gemm_run){k->runs++ * a, k->b, half_chain(n)};
+    k->b += half_steps(n) * BLOCK;
+    return run;
+}
+
+/* A slice of bf16. end: no other follows. */
+static void add_half_slice(const void *x, bool end, struct chunk *k) {
+    if (k->k % HALF_GROUP) {
+        const int64_t group = k->run[k->runs - 1].a;
+        gather_slice(true, false, x, &k->at, k->read + group + HALF_STEPS / 4);
+        return;
+    }
+    float *to = k->read + add_group(k, GROUP_FLOATS, end ? BLOCK : HALF_GROUP)->a;
+    if (end)
+        gather_slice(true, true, x, &k->at, to);
+    else
+        gather_slice(true, false, x, &k->at, to);
+}
+
 /* A tap: all channels of the group, block by block. */
 static void read_slices(const struct state *s, const void *x, int64_t tap, bool last, bool in_place,
                         struct chunk *k, struct gemm_block *g) {
     const int64_t plane = s->from.h * s->from.w;
     for (int64_t c = 0; c < s->reads; c += BLOCK) {
         const int64_t slice = k->runs * SLICE_FLOATS;
-        if (!in_place) gather_slice(s, element_at(s->half, x, c * plane), &k->at, k->read + slice);
-        k->run[k->runs++] = (struct gemm_run){in_place ? k_steps(s->half, c * plane) : slice,
-                                              k_steps(s->half, tap * s->reads + c) * BLOCK,
-                                              k_steps(s->half, GEMM_SLICE)};
-        if (k->runs < GEMM_BLOCK / GEMM_SLICE && !(last && c + BLOCK == s->reads)) continue;
+        const bool end = last && c + BLOCK == s->reads;
+        const void *from = element_at(s->half, x, c * plane);
+        if (s->half) {
+            add_half_slice(from, end, k);
+        } else {
+            if (!in_place) gather_slice(false, false, from, &k->at, k->read + slice);
+            k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : slice,
+                                                  (tap * s->reads + c) * BLOCK, GEMM_SLICE};
+        }
+        k->k += BLOCK;
+        if (k->k < GEMM_BLOCK && !end) continue;
         if (c + BLOCK < s->reads)
             look_ahead(s, x, k, c + BLOCK, g);
         else if (last)
@@ -262,41 +309,39 @@ static void add_run(struct chunk *k, int64_t a_k, int64_t a, int64_t b, int64_t 
         k->run[k->runs++] = (struct gemm_run){a, b, n};
 }
 
-/* Channels [c, c + n) of a tap, to rows from `to` on. */
-static void gather_rows(const struct state *s, const void *x, int64_t c, int64_t n,
-                        struct chunk *k, float *to) {
-    const int64_t plane = s->from.h * s->from.w;
-    if (!s->half)
-        for (int64_t i = c; i < c + n; i++, to += ROW_FLOATS)
-            conv_places_row(&k->at, (const float *)x + i * plane, to);
-    for (int64_t i = c; s->half && i < c + n; i += 2, to += 2 / HALF_STEP * ROW_FLOATS) {
-        conv_places_half_row(&k->at, (const uint16_t *)x + i * plane, k->pair[0]);
-        if (i + 1 < s->reads)
-            conv_places_half_row(&k->at, (const uint16_t *)x + (i + 1) * plane, k->pair[1]);
-        else
-            memset(k->pair[1], 0, sizeof k->pair[1]);
-        half_across(k->pair[0], k->pair[1], k->at.n, to, ROW_FLOATS);
-    }
-}
-
-static void read_rows(const struct state *s, const void *x, int64_t tap, bool last, bool in_place,
+static void read_rows(const struct state *s, const float *x, int64_t tap, bool last, bool in_place,
                       struct chunk *k, struct gemm_block *g) {
     const int64_t plane = s->from.h * s->from.w;
-    for (int64_t c = 0, n; c < s->terms; c += n) {
-        const int64_t row = k_steps(s->half, k->k) * ROW_FLOATS;
-        n = least(s->terms - c, GEMM_BLOCK - k->k);
-        if (!in_place) gather_rows(s, x, c, n, k, k->read + row);
-        add_run(k, g->a_k, in_place ? c * plane : row, k_steps(s->half, tap * s->terms + c) * BLOCK,
-                k_steps(s->half, n));
+    for (int64_t c = 0, n; c < s->reads; c += n) {
+        const int64_t row = k->k * ROW_FLOATS;
+        n = least(s->reads - c, GEMM_BLOCK - k->k);
+        for (int64_t i = 0; !in_place && i < n; i++)
+            conv_places_row(&k->at, x + (c + i) * plane, k->read + row + i * ROW_FLOATS);
+        add_run(k, g->a_k, in_place ? c * plane : row, (tap * s->reads + c) * BLOCK, n);
         k->k += n;
-        if (k->k == GEMM_BLOCK || (last && c + n == s->terms)) flush(k, g);
+        if (k->k == GEMM_BLOCK || (last && c + n == s->reads)) flush(k, g);
     }
 }
 
-/* All taps and channels of a group. */
+static void read_half_rows(const struct state *s, const uint16_t *x, bool last, struct chunk *k,
+                           struct gemm_block *g) {
+    const uint16_t *term[HALF_GROUP];
+    for (int i = 0; i < HALF_GROUP; i++) term[i] = k->row[i];
+    for (int64_t c = 0; c < s->reads; c++) {
+        const bool end = last && c + 1 == s->reads;
+        const int64_t n = k->k++ % HALF_GROUP + 1;
+        conv_places_half_row(&k->at, x + c * s->from.h * s->from.w, k->row[n - 1]);
+        if (n < HALF_GROUP && !end) continue;
+        const struct gemm_run *run = add_group(k, HALF_STEPS * ROW_FLOATS, n);
+        half_across(term, n, k->at.n, k->read + run->a, ROW_FLOATS);
+        if (k->k == GEMM_BLOCK || end) flush(k, g);
+    }
+}
+
+/* All taps and channels of a group. b: of bf16, where the remainder begins in a panel. */
 static void multiply(const struct state *s, const tri_call *c, int64_t group, const void *x,
-                     const struct conv_axis *down, const struct conv_axis *across, void *y,
-                     struct chunk *k) {
+                     const struct conv_axis *down, const struct conv_axis *across, int64_t b,
+                     void *y, struct chunk *k) {
     const int64_t panels = panels_of(s), taps = down->taps * across->taps;
     const float *weight = s->packs ? c->shared : c->in[1];
     struct gemm_block g = {.m = k->at.n, .n = s->makes, .run = k->run, .a = k->read,
@@ -306,19 +351,23 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
                            .c_panel = (stores(s) ? CHUNK : s->to.h * s->to.w) * BLOCK,
                            .half = s->half};
     k->runs = k->k = 0;
+    k->b = b;
     for (int64_t t = 0; t < taps; t++) {
-        const int64_t i = t / across->taps, j = t % across->taps;
-        const int64_t tap = (down->tap + i * down->next_tap) * s->w.kw + across->tap +
-                            j * across->next_tap;
-        conv_places_read(down, across, i, j, &k->at);
+        const int64_t tap = tap_of(s, down, across, t);
+        const bool last = t + 1 == taps;
+        conv_places_read(down, across, t / across->taps, t % across->taps, &k->at);
         /* They read places that lie together, as a product takes them. */
-        const bool in_place = taps == 1 && k->at.pieces == 1 && k->at.piece[0].from >= 0 &&
-                              k->at.move == s->from.place &&
-                              (s->from.place > 1 || s->from.h * s->from.w > 1) &&
-                              (!s->half || (HALF_STEP == 2 && !plain(&s->from)));
-        if (in_place) g.a = element_at(s->half, x, k->at.piece[0].from);
+        const bool in_place = !s->half && taps == 1 && k->at.pieces == 1 &&
+                              k->at.piece[0].from >= 0 && k->at.move == s->from.place &&
+                              (s->from.place > 1 || s->from.h * s->from.w > 1);
+        if (in_place) g.a = (const float *)x + k->at.piece[0].from;
         if (in_place && plain(&s->from)) g.a_k = s->from.h * s->from.w;
-        (plain(&s->from) ? read_rows : read_slices)(s, x, tap, t + 1 == taps, in_place, k, &g);
+        if (!plain(&s->from))
+            read_slices(s, x, tap, last, in_place, k, &g);
+        else if (s->half)
+            read_half_rows(s, x, last, k, &g);
+        else
+            read_rows(s, x, tap, last, in_place, k, &g);
     }
     if (!taps) clear(&g);
     if (c->node->n_in > 2 && !s->back)
@@ -328,7 +377,7 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
 
 /* The places of one remainder, of some samples; all groups. */
 static void run_places(const struct state *s, const tri_call *c, const struct conv_axis *down,
-                       const struct conv_axis *across, struct cpu_range samples) {
+                       const struct conv_axis *across, int64_t b, struct cpu_range samples) {
     struct chunk *k = c->scratch;
     const int64_t n = samples.end - samples.begin, plane = down->count * across->count;
     /* Small planes of several samples are computed together. */
@@ -346,7 +395,7 @@ static void run_places(const struct state *s, const tri_call *c, const struct co
                 conv_places_find(down, across, &s->from, first,
                                  from + all * (i + 1) / chunks - first, &k->at);
                 find_outputs(s, down, across, y, k);
-                multiply(s, c, group, x, down, across, y, k);
+                multiply(s, c, group, x, down, across, b, y, k);
             }
     }
 }
@@ -359,10 +408,11 @@ static void run(const tri_call *c) {
     }
     const int64_t part = c->part - s->packers;
     const struct cpu_range samples = {s->w.n * part / s->parts, s->w.n * (part + 1) / s->parts};
-    for (int64_t i = 0; i < remainders(s, s->w.sh); i++)
+    for (int64_t i = 0, b = 0; i < remainders(s, s->w.sh); i++)
         for (int64_t j = 0; j < remainders(s, s->w.sw); j++) {
             const struct conv_axis down = down_of(s, i), across = across_of(s, j);
-            run_places(s, c, &down, &across, samples);
+            run_places(s, c, &down, &across, b, samples);
+            b += k_steps(s->half, down.taps * across.taps * s->reads) * BLOCK;
         }
 }
 
@@ -384,10 +434,12 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->reads = s->from.channels / s->w.groups;
     s->makes = s->to.channels / s->w.groups;
     s->half = cpu_in(n, 0)->type == TRI_BF16;
-    s->terms = s->half ? (s->reads + 1) / 2 * 2 : s->reads;
+    for (int64_t i = 0; i < remainders(s, s->w.sh); i++)
+        for (int64_t j = 0; j < remainders(s, s->w.sw); j++)
+            s->steps += k_steps(s->half, down_of(s, i).taps * across_of(s, j).taps * s->reads);
     s->parts = conv_sample_parts(&s->w, conv_parts(&s->w));
     s->pairs = s->half && *n->in[1]->pack;
-    s->packs = !*n->in[1]->pack || (s->pairs && HALF_STEP == 1);
+    s->packs = s->half || !*n->in[1]->pack;
     s->packers = s->packs ? least(CONV_MOST_PARTS, s->w.groups * panels_of(s)) : 0;
     return TRI_OK;
 }

@@ -86,11 +86,11 @@ static void list_places(struct scratch *work) {
 /* bf16 in blocks that begin at x: [step, 16]. */
 static void pack_block(const struct scratch *work, const uint16_t *x, float *to) {
     static const uint16_t zeros[BLOCK];
-    const int64_t *read = work->read;
-    for (int64_t i = 0; i < work->at.n; i += 2, to += 2 / HALF_STEP * BLOCK) {
-        const uint16_t *first = read[i] < 0 ? zeros : x + read[i], *second = NULL;
-        if (i + 1 < work->at.n) second = read[i + 1] < 0 ? zeros : x + read[i + 1];
-        half_across(first, second, BLOCK, to, BLOCK);
+    const uint16_t *term[HALF_GROUP];
+    for (int64_t i = 0; i < work->at.n; i += HALF_GROUP, to += HALF_STEPS * BLOCK) {
+        const int64_t n = least(work->at.n - i, HALF_GROUP), *read = work->read + i;
+        for (int64_t k = 0; k < n; k++) term[k] = read[k] < 0 ? zeros : x + read[k];
+        half_across(term, n, BLOCK, to, BLOCK);
     }
 }
 
@@ -172,8 +172,8 @@ static void add_half_blocks(struct sums *s, int64_t group, int64_t first) {
     const uint16_t *x = (const uint16_t *)s->from_x + group * s->reads * plane;
     struct scratch *work = s->scratch;
     const int64_t each = k_steps(s->half, work->at.n) * BLOCK;
+    const int64_t runs = gemm_list_runs(true, work->at.n, BLOCK, work->run);
     (void)first;
-    work->run[0] = (struct gemm_run){0, 0, k_steps(s->half, work->at.n)};
     for (int64_t t = 0; t < w->kh * w->kw; t++) {
         conv_places_read(&s->down, &s->across, t / w->kw, t % w->kw, &work->at);
         list_places(work);
@@ -181,7 +181,7 @@ static void add_half_blocks(struct sums *s, int64_t group, int64_t first) {
             n = least(PANELS * BLOCK, s->reads - c);
             for (int64_t i = 0; i < n; i += BLOCK)
                 pack_block(work, x + (c + i) * plane, work->panel + i / BLOCK * each);
-            multiply(s, group, t * s->reads + c, n, 1, work->panel, BLOCK, each);
+            multiply(s, group, t * s->reads + c, n, runs, work->panel, BLOCK, each);
         }
     }
 }
@@ -192,8 +192,7 @@ static void add_planes(struct sums *s, int64_t group, int64_t first) {
     const int64_t plane = s->x.h * s->x.w, columns = columns_of(w), places = s->dy.h * s->dy.w;
     struct scratch *work = s->scratch;
     struct conv_places *at = &work->at;
-    int64_t runs = 0, tap = -1;
-    if (s->panels) work->run[runs++] = (struct gemm_run){0, 0, k_steps(s->half, at->n)};
+    int64_t tap = -1, runs = s->panels ? gemm_list_runs(s->half, at->n, BLOCK, work->run) : 0;
     for (int64_t i = 0, n; !s->panels && i < at->n; i += n) { /* of each sample */
         n = least(at->n - i, places - (first + i) % places);
         work->run[runs++] =

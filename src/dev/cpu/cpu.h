@@ -74,9 +74,9 @@ static inline struct cpu_range cpu_part(const tri_call *c, int64_t parts, int64_
 }
 /* Fills a tensor with one value. */
 void cpu_fill(const tri_spec *spec, void *to, double value);
-/* The order of operations of every kernel in f32 (docs/arithmetic.md). After the first release any
+/* The order of operations of every kernel (docs/arithmetic.md). After the first release any
  * change of bits raises it. */
-#define CPU_ARITHMETIC 1
+#define CPU_ARITHMETIC 2
 /* Allocates zeroed state for a kernel; fails with a message if memory is out. */
 tri_status cpu_state(const tri_node *n, size_t bytes, void **state);
 

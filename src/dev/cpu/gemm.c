@@ -97,43 +97,67 @@ INLINE vec add_step(const bool half, vec a, vec b, vec sum) {
 }
 #endif
 
-/* rows x vecs vectors of c over k. Of each row's last vector only `some` floats exist, if not 0; of
- * b's too, if `part`. */
+typedef vec tile_sums[ROWS][VECS];
+
+/* Adds n steps, which begin at a and b, to the sums of rows x vecs vectors. */
+INLINE void add_steps(const int rows, const int vecs, const bool part, const bool half,
+                      const struct factors *f, int64_t a, int64_t b, int64_t n, int some,
+                      tile_sums acc) {
+    const int64_t a_row = f->a_row, a_k = f->a_k, b_k = f->b_k;
+    const float *x = f->a + a, *column[VECS];
+    UNROLL for (int v = 0; v < vecs; v++) column[v] = f->b + b + vec_at_panel(v, f->b_panel);
+    UNROLL_4
+    for (int64_t k = n; k > 0; k--, x += a_k) {
+        vec line[VECS];
+        UNROLL for (int v = 0; v < vecs; v++) {
+            line[v] = load(column[v], part && v == vecs - 1, some);
+            column[v] += b_k;
+        }
+        UNROLL for (int r = 0; r < rows; r++) {
+            const vec each = repeat(half, x + r * a_row);
+            UNROLL for (int v = 0; v < vecs; v++)
+                acc[r][v] = add_step(half, each, line[v], acc[r][v]);
+        }
+    }
+}
+
+/* rows x vecs vectors of c over k; half: each run is a group, whose two chains are added to c. Of
+ * each row's last vector only `some` floats exist, if not 0; of b's too, if `part`. */
 INLINE void tile(const int rows, const int vecs, const bool part, const bool listed,
                  const bool half, const struct factors *f, const struct sums *y, int some) {
-    vec acc[ROWS][VECS];
-    const int64_t a_row = f->a_row, a_k = f->a_k, b_k = f->b_k;
+    tile_sums sum[2];
     UNROLL for (int r = 0; r < rows; r++)
         UNROLL for (int v = 0; v < vecs; v++) {
-            acc[r][v] = (vec){0};
+            sum[0][r][v] = (vec){0};
             if (v * VEC % GEMM_PANEL == 0)
                 __builtin_prefetch(row_of(listed, y, r, v), 1);
         }
     for (int64_t i = 0; i < f->runs; i++) {
-        const float *a = f->a + f->run[i].a, *b[VECS];
-        UNROLL for (int v = 0; v < vecs; v++)
-            b[v] = f->b + f->run[i].b + vec_at_panel(v, f->b_panel);
-        if (listed && a_row > 1) { /* a slice: too short for hardware to prefetch the next one */
-            const float *next = f->a + f->run[i + (i + 1 < f->runs)].a;
-            UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(next + r * a_row);
+        const struct gemm_run *run = f->run + i;
+        if (listed && f->a_row > 1) { /* a slice: too short for hardware to prefetch the next one */
+            const float *next = f->a + run[i + 1 < f->runs].a;
+            UNROLL for (int r = 0; r < rows; r++)
+                UNROLL for (int line = 0; line < f->a_row; line += LINE / 4)
+                    __builtin_prefetch(next + r * f->a_row + line);
         }
-        UNROLL_4
-        for (int64_t k = f->run[i].n; k > 0; k--, a += a_k) {
-            vec line[VECS];
+        add_steps(rows, vecs, part, half, f, run->a, run->b, run->n, some, sum[0]);
+        if (!half) continue;
+        UNROLL for (int r = 0; r < rows; r++)
+            UNROLL for (int v = 0; v < vecs; v++) sum[1][r][v] = (vec){0};
+        add_steps(rows, vecs, part, half, f, run->a + run->n * f->a_k, run->b + run->n * f->b_k,
+                  run->n, some, sum[1]);
+        UNROLL for (int r = 0; r < rows; r++)
             UNROLL for (int v = 0; v < vecs; v++) {
-                line[v] = load(b[v], part && v == vecs - 1, some);
-                b[v] += b_k;
+                float *c = row_of(listed, y, r, v);
+                const bool last = some && v == vecs - 1;
+                const vec before = y->add || i ? load(c, last, some) : (vec){0};
+                put(before + (sum[0][r][v] + sum[1][r][v]), c, false, last, some);
+                sum[0][r][v] = (vec){0};
             }
-            UNROLL for (int r = 0; r < rows; r++) {
-                const vec x = repeat(half, a + r * a_row);
-                UNROLL for (int v = 0; v < vecs; v++)
-                    acc[r][v] = add_step(half, x, line[v], acc[r][v]);
-            }
-        }
     }
-    UNROLL for (int r = 0; r < rows; r++)
+    UNROLL for (int r = 0; !half && r < rows; r++)
         UNROLL for (int v = 0; v < vecs; v++)
-            put(acc[r][v], row_of(listed, y, r, v), y->add, some && v == vecs - 1, some);
+            put(sum[0][r][v], row_of(listed, y, r, v), y->add, some && v == vecs - 1, some);
 }
 
 /* Factors in place, where a vector of b may be part of one. */
@@ -148,17 +172,19 @@ typedef void placed_fn(const struct factors *f, int64_t k, const struct sums *y,
     }
 /* Rows of a that lie beside each other, or in slices; b in panels. */
 typedef void packed_fn(const struct factors *f, const struct sums *y, int some);
-#define PACKED_AS(name, rows, vecs, a_row, a_k)                                             \
+#define PACKED_AS(name, rows, vecs, half, a_row, a_k)                                       \
     static void name##_##rows##vecs(const struct factors *f, const struct sums *y,          \
                                     int some) {                                             \
-        tile(rows, vecs, false, true, HALF_STEP == 2,                                       \
+        tile(rows, vecs, false, true, half,                                                 \
              &(struct factors){f->a, f->b, a_row, a_k, f->b_k, f->b_panel, f->run,          \
                                f->runs},                                                    \
              &(struct sums){NULL, 0, y->row, y->at, y->c_panel, y->add}, some);             \
     }
 #define PACKED(rows, vecs)                                                                  \
-    PACKED_AS(packed, rows, vecs, 1, f->a_k)                                                \
-    PACKED_AS(sliced, rows, vecs, GEMM_SLICE / HALF_STEP, 1)
+    PACKED_AS(packed, rows, vecs, false, 1, f->a_k)                                         \
+    PACKED_AS(sliced, rows, vecs, false, GEMM_SLICE, 1)                                     \
+    PACKED_AS(half_packed, rows, vecs, true, 1, f->a_k)                                     \
+    PACKED_AS(half_sliced, rows, vecs, true, HALF_STEPS, 1)
 #if VECS == 2
 #define EVERY_VECS(X, rows) X(rows, 1) X(rows, 2)
 #else
@@ -171,13 +197,15 @@ typedef void packed_fn(const struct factors *f, const struct sums *y, int some);
 EVERY_PLACED(PLACED_TILES)
 EVERY_PACKED(PACKED_TILES)
 
-/* By rows - 1, vecs - 1, and part or sliced. */
+/* By rows - 1, vecs - 1, and part or half and sliced. */
 #define PLACED_ROW(rows) {EVERY_VECS(PLACED_AT, rows)},
 #define PLACED_AT(rows, vecs) {placed_##rows##vecs##0, placed_##rows##vecs##1},
 #define PACKED_ROW(rows) {EVERY_VECS(PACKED_AT, rows)},
 static placed_fn *const placed[][VECS][2] = {EVERY_PLACED(PLACED_ROW)};
-#define PACKED_AT(rows, vecs) {packed_##rows##vecs, sliced_##rows##vecs},
-static packed_fn *const packed[][VECS][2] = {EVERY_PACKED(PACKED_ROW)};
+#define PACKED_AT(rows, vecs)                     \
+    {{packed_##rows##vecs, sliced_##rows##vecs},  \
+     {half_packed_##rows##vecs, half_sliced_##rows##vecs}},
+static packed_fn *const packed[][VECS][2][2] = {EVERY_PACKED(PACKED_ROW)};
 
 /* ---- prefetching ---- */
 
@@ -335,33 +363,61 @@ static void pack_rows(const float *a, int64_t a_row, int64_t a_k, int64_t k, int
 
 /* ---- packing bf16 ---- */
 
-/* The same for bf16; a block of k at most. spare: GEMM_HALF_SCRATCH floats. */
-static void pack_half_rows(const uint16_t *a, int64_t a_row, int64_t a_k, int64_t k, int64_t rows,
-                           float *spare, float *to) {
-    if (a_k == 1) {
-        for (int64_t r = 0; r < rows; r++) half_along(a + r * a_row, k, spare + r * GEMM_BLOCK);
-        pack_rows(spare, GEMM_BLOCK, 1, half_steps(k), rows, to);
-        return;
-    }
-    for (int64_t i = 0; i < k; i += 2, to += 2 / HALF_STEP * rows)
-        half_across(a + i * a_k, i + 1 < k ? a + (i + 1) * a_k : NULL, rows, to, rows);
+/* n k of a group, which are `next` apart. */
+static void list_terms(const uint16_t *from, int64_t next, int64_t n,
+                       const uint16_t *term[HALF_GROUP]) {
+    for (int64_t i = 0; i < n; i++) term[i] = from + i * next;
 }
 
+/* The same for bf16, group by group; if k lie together, the steps of a row do. */
+static void pack_half_rows(const uint16_t *a, int64_t a_row, int64_t a_k, int64_t k, int64_t rows,
+                           float *to) {
+    const uint16_t *term[HALF_GROUP];
+    if (a_k == 1) {
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = 0; i < k; i += HALF_GROUP)
+                half_along(a + r * a_row + i, least(k - i, HALF_GROUP),
+                         to + (i / HALF_GROUP * rows + r) * HALF_STEPS);
+        return;
+    }
+    for (int64_t i = 0; i < k; i += HALF_GROUP, to += HALF_STEPS * rows) {
+        const int64_t n = least(k - i, HALF_GROUP);
+        list_terms(a + i * a_k, a_k, n, term);
+        half_across(term, n, rows, to, rows);
+    }
+}
+
+/* spare: GEMM_HALF_SCRATCH floats. */
 static void pack_half_panel(const uint16_t *b, int64_t b_k, int64_t b_column, int64_t k,
                             int64_t some, float *spare, float *to) {
+    const uint16_t *term[HALF_GROUP];
+    if (b_column != 1 && b_column % 2 == 0 && k % 2 == 0) { /* pairs of k lie together */
+        gemm_pack((const float *)(const void *)b, 1, b_column / 2, k / 2, some, spare);
+        for (int64_t i = 0; i < k; i += HALF_GROUP)
+            half_pairs(spare + i / 2 * GEMM_PANEL, least(k - i, HALF_GROUP), GEMM_PANEL,
+                       to + i / HALF_GROUP * HALF_STEPS * GEMM_PANEL);
+        return;
+    }
     if (b_column != 1) {
         for (int64_t c = 0; c < some; c++) half_along(b + c * b_column, k, spare + c * GEMM_BLOCK);
         gemm_pack(spare, 1, GEMM_BLOCK, half_steps(k), some, to);
         return;
     }
     if (some < GEMM_PANEL) memset(to, 0, (size_t)(half_steps(k) * GEMM_PANEL) * sizeof *to);
-    for (int64_t i = 0; i < k; i += 2, to += 2 / HALF_STEP * GEMM_PANEL) {
-        const uint16_t *first = b + i * b_k, *second = i + 1 < k ? first + b_k : NULL;
-        if (some == GEMM_PANEL)
-            half_across(first, second, GEMM_PANEL, to, GEMM_PANEL);
-        else
-            half_across(first, second, some, to, GEMM_PANEL);
+    for (int64_t i = 0; i < k; i += HALF_GROUP, to += HALF_STEPS * GEMM_PANEL) {
+        const int64_t n = least(k - i, HALF_GROUP);
+        list_terms(b + i * b_k, b_k, n, term);
+        half_across(term, n, some, to, GEMM_PANEL);
     }
+}
+
+int64_t gemm_list_runs(bool half, int64_t k, int64_t a_step, struct gemm_run *run) {
+    int64_t n = 0;
+    if (!half) run[n++] = (struct gemm_run){0, 0, k};
+    for (; half && n * HALF_GROUP < k; n++)
+        run[n] = (struct gemm_run){n * HALF_STEPS * a_step, n * HALF_STEPS * GEMM_PANEL,
+                                   half_chain(least(k - n * HALF_GROUP, HALF_GROUP))};
+    return n;
 }
 
 void gemm_round(const float *from, int64_t n, uint16_t *to) {
@@ -378,10 +434,10 @@ static const void *at(const struct product *g, const void *factor, int64_t i) {
 }
 
 static void pack_a(const struct product *g, int64_t top, int64_t rows, int64_t first, int64_t k,
-                   float *spare, float *to) {
+                   float *to) {
     const void *a = at(g, g->a, top * g->a_row + first * g->a_k);
     if (g->half)
-        pack_half_rows(a, g->a_row, g->a_k, k, rows, spare, to);
+        pack_half_rows(a, g->a_row, g->a_k, k, rows, to);
     else
         pack_rows(a, g->a_row, g->a_k, k, rows, to);
 }
@@ -400,14 +456,15 @@ static void pack_b(const struct product *g, const void *b, int64_t k, int64_t co
 static void run_blocked(const struct product *g, float *scratch) {
     const struct groups groups = groups_of(g->m, ROWS);
     const int64_t size = g->half ? 2 : 4;
-    float *spare = scratch + gemm_scratch(g->m, g->k);
+    const bool sliced = g->half && g->a_k == 1;
+    const int64_t row = gemm_row(g->k, g->half);
+    float *panels = scratch + (g->m * row + 15) / 16 * 16, *spare = panels + COLUMNS * row;
     for (int64_t first = 0; first < g->k; first += GEMM_BLOCK) {
         const int64_t k = least(g->k - first, GEMM_BLOCK), steps = k_steps(g->half, k);
-        const struct gemm_run all = {0, 0, steps};
-        float *a = scratch, *panels = scratch + (g->m * steps + 15) / 16 * 16;
+        const int64_t a_steps = g->half ? (k + HALF_GROUP - 1) / HALF_GROUP * HALF_STEPS : k;
         for (int64_t i = 0, top = 0, rows; i < groups.n; i++, top += rows) {
             rows = rows_in(&groups, i);
-            pack_a(g, top, rows, first, k, spare, a + top * steps);
+            pack_a(g, top, rows, first, k, scratch + top * a_steps);
         }
         for (int64_t n = 0; n < g->n; n += COLUMNS) {
             const int64_t columns = least(g->n - n, COLUMNS);
@@ -423,13 +480,16 @@ static void run_blocked(const struct product *g, float *scratch) {
             const int64_t share = gemm_share(&next, groups.n);
             for (int64_t i = 0, top = 0, rows; i < groups.n; i++, top += rows) {
                 rows = rows_in(&groups, i);
-                const struct factors f = {a + top * steps, panels, 1, rows, GEMM_PANEL,
-                                          steps * GEMM_PANEL, &all, 1};
-                float *row[ROWS];
-                for (int64_t r = 0; r < rows; r++) row[r] = g->c + (top + r) * g->c_row + n;
+                struct gemm_run run[GEMM_BLOCK / HALF_GROUP];
+                const struct factors f = {.a = scratch + top * a_steps, .b = panels, .a_k = rows,
+                                          .b_k = GEMM_PANEL, .b_panel = steps * GEMM_PANEL,
+                                          .run = run,
+                                          .runs = gemm_list_runs(g->half, k, rows, run)};
+                float *c[ROWS];
+                for (int64_t r = 0; r < rows; r++) c[r] = g->c + (top + r) * g->c_row + n;
                 gemm_fetch(&next, share);
-                packed[rows - 1][vecs - 1][0](
-                    &f, &(struct sums){.row = row, .c_panel = GEMM_PANEL, .add = first > 0}, some);
+                packed[rows - 1][vecs - 1][g->half][sliced](
+                    &f, &(struct sums){.row = c, .c_panel = GEMM_PANEL, .add = first > 0}, some);
             }
         }
     }
@@ -446,7 +506,7 @@ void gemm_blocked(const struct product *g, float *scratch) {
 void gemm_runs(const struct gemm_block *g) {
     const struct groups groups = groups_of(g->m, ROWS);
     const bool sliced = g->a_k == 1;
-    const int64_t a_row = !sliced ? 1 : g->half ? GEMM_SLICE / HALF_STEP : GEMM_SLICE;
+    const int64_t a_row = !sliced ? 1 : g->half ? HALF_STEPS : GEMM_SLICE;
     struct gemm_next next = g->next;
     const int64_t share = gemm_share(&next, (g->n + COLUMNS - 1) / COLUMNS * groups.n);
     const uint64_t mode = g->half ? half_flush() : 0;
@@ -460,7 +520,7 @@ void gemm_runs(const struct gemm_block *g) {
             const struct sums y = {.row = g->c + top, .at = c_at, .c_panel = g->c_panel,
                                    .add = g->add};
             gemm_fetch(&next, share);
-            packed[rows - 1][vecs - 1][sliced](&f, &y, 0);
+            packed[rows - 1][vecs - 1][g->half][sliced](&f, &y, 0);
         }
     }
     if (g->half) half_restore(mode);

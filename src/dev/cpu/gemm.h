@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Products of f32 matrices, the same bits with every instruction set and however they are cut. An
- * element of c is a sum over blocks of GEMM_BLOCK of k, added in order; each block is one chain of
- * fused multiply-adds over k in order, which starts with 0. */
+ * Products of matrices, the same bits with every instruction set and however they are cut. Of f32
+ * an element of c is a sum over blocks of GEMM_BLOCK of k, added in order; each block is one chain
+ * of fused multiply-adds over k in order, which starts with 0. Of bf16 it is a sum over groups
+ * (half.h). */
 #ifndef DEV_CPU_GEMM_H
 #define DEV_CPU_GEMM_H
 
@@ -70,14 +71,14 @@ struct product {
 };
 
 /* k that lie together: n of them, which begin at `a` and `b` in the factors. Of bf16, k counts
- * steps here and below (half.h). */
+ * steps here and below, and a run is a group, with n steps in each of its two chains (half.h). */
 struct gemm_run {
     int64_t a, b, n;
 };
 
 /* One block of k of a product, which is a list of runs. Element (r, k) of a run is in a at r + k *
  * a_k. If a_k is 1, the run is a slice of GEMM_SLICE k, and the element is at r * GEMM_SLICE + k,
- * of bf16 at r * half_steps(GEMM_SLICE) + k. Element (k, n) is in b at n / GEMM_PANEL * b_panel +
+ * of bf16 at r * HALF_STEPS + k. Element (k, n) is in b at n / GEMM_PANEL * b_panel +
  * k * b_k + n % GEMM_PANEL, and (r, n) of c at c[r] + n / GEMM_PANEL * c_panel + n % GEMM_PANEL.
  * The last panels of b and c are whole; columns of c after the last may be written. */
 #define GEMM_SLICE 16
@@ -94,7 +95,7 @@ struct gemm_block {
 
 /* Reads the factors in place: for small products. */
 typedef void gemm_direct_fn(const struct gemm *g);
-/* scratch: gemm_scratch floats, and of bf16 GEMM_HALF_SCRATCH after them. */
+/* scratch: gemm_scratch floats. */
 typedef void gemm_blocked_fn(const struct product *p, float *scratch);
 /* Packs columns of b [k, n] into consecutive panels: for struct gemm, b_k is GEMM_PANEL and b_panel
  * k * GEMM_PANEL. Columns after the last are 0. */
@@ -112,6 +113,10 @@ gemm_blocked_fn gemm_blocked;
 gemm_pack_fn gemm_pack;
 #define gemm_round FOR_ISA(gemm_round)
 gemm_round_fn gemm_round;
+/* The runs of up to GEMM_BLOCK k of factors with the same order of k, in panels: one, or groups.
+ * a_step: floats from step to step of a, as if it were packed. Returns how many. */
+#define gemm_list_runs FOR_ISA(gemm_list_runs)
+int64_t gemm_list_runs(bool half, int64_t k, int64_t a_step, struct gemm_run *run);
 #define gemm_runs FOR_ISA(gemm_runs)
 void gemm_runs(const struct gemm_block *g);
 /* Prefetches the next `lines` cache lines. */
@@ -135,9 +140,14 @@ struct gemm_set {
 };
 
 #define GEMM_HALF_SCRATCH (GEMM_PANEL * GEMM_BLOCK)
-/* For c of m rows. Of bf16, k is rounded up to pairs. */
-static inline int64_t gemm_scratch(int64_t m, int64_t k) {
-    return (m + 2 * GEMM_PANEL) * (k < GEMM_BLOCK ? (k + 1) / 2 * 2 : GEMM_BLOCK) + 16;
+/* Floats of a packed row or column of a block: of bf16, whole groups. */
+static inline int64_t gemm_row(int64_t k, bool half) {
+    const int64_t floats = half ? (k + 31) / 32 * 32 : k;
+    return floats < GEMM_BLOCK ? floats : GEMM_BLOCK;
+}
+/* For c of m rows. */
+static inline int64_t gemm_scratch(int64_t m, int64_t k, bool half) {
+    return (m + 2 * GEMM_PANEL) * gemm_row(k, half) + 16 + (half ? GEMM_HALF_SCRATCH : 0);
 }
 
 /* Floats of packed b [k, n]. */

@@ -188,7 +188,7 @@ static int64_t scratch_floats(const struct state *st) {
     const int64_t columns = st->across > 1 ? ceil_of(s->n, st->across) + ALIGN : s->n;
     switch (st->way) {
     case BLOCKED:
-        return gemm_scratch(rows, s->k) + (st->type == TRI_BF16 ? GEMM_HALF_SCRATCH : 0);
+        return gemm_scratch(rows, s->k, st->type == TRI_BF16);
     case TURNED:
         return gemm_packed(s->m, s->k) + columns * s->m;
     default:
