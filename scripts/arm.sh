@@ -13,7 +13,7 @@ build=$(realpath -m "$1")
 shift
 cd "$(dirname "$0")/.." || exit 1
 
-units='math_neon products'
+units='math_neon products short_group'
 root=$build/debian
 triplet=aarch64-linux-gnu
 
