@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "dev/cpu/gemm.h"
 
+#include "dev/cpu/gemm_tiles.h"
 #include "dev/cpu/half.h"
 #include "dev/cpu/turn.h"
 #include "dev/cpu/vec.h"
@@ -496,6 +497,12 @@ static void run_blocked(const struct product *g, float *scratch) {
 }
 
 void gemm_blocked(const struct product *g, float *scratch) {
+#ifdef __AMX_BF16__
+    if (g->half) {
+        gemm_tiles(g, scratch);
+        return;
+    }
+#endif
     const uint64_t mode = g->half ? half_flush() : 0;
     run_blocked(g, scratch);
     if (g->half) half_restore(mode);

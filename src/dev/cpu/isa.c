@@ -4,10 +4,13 @@
 #include "base/nearest.h"
 #include "dev/cpu/gemm.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __x86_64__
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #define NAME(isa) #isa,
@@ -27,6 +30,27 @@ static bool has_avx512(void) {
 static bool has_avx512bf16(void) {
     return has_avx512() && __builtin_cpu_supports("avx512bf16") &&
            gemm_pairs_as_documented_avx512bf16();
+}
+#endif
+#ifdef CPU_AMX
+/* The processor has tiles for bf16, and Linux saves them when it switches threads, for a process
+ * that has asked. It is asked once, when products of bf16 are prepared: from then on stacks of
+ * signal handlers must be larger. */
+static bool tiles_are_there;
+static void ask_for_tiles(void) {
+    enum { TILE = 1 << 24, BF16 = 1 << 22, SAVES = 1 << 27, STATE = 3 << 17, REQUEST = 0x1023,
+           TILE_DATA = 18 };
+    unsigned a, b, c, d, low, high;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & SAVES)) return;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & TILE) || !(d & BF16)) return;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    tiles_are_there = (low & STATE) == STATE && !syscall(SYS_arch_prctl, REQUEST, TILE_DATA);
+}
+static bool has_amx(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!has_avx512()) return false;
+    pthread_once(&once, ask_for_tiles);
+    return tiles_are_there;
 }
 #endif
 #elif defined __aarch64__
@@ -56,25 +80,31 @@ static bool is_slow(int isa) {
 #endif
 }
 
-static enum isa best_of_all(void) {
+/* Up to number `last`. */
+static enum isa best_up_to(int last) {
     const char *name = getenv("TRIREME_ISA");
     const int asked = name ? find(name) : ISAS;
-    int isa = asked < ISAS ? asked : ISAS - 1;
+    int isa = asked < last ? asked : last;
     while (!machine_has(isa) || (asked == ISAS && is_slow(isa))) isa--;
     return (enum isa)isa;
 }
 
 enum isa isa_best(void) {
 #define ONE(isa) +1
-    const enum isa isa = best_of_all(), last = (enum isa)(EVERY_ISA(ONE) - 1);
-    return isa < last ? isa : last;
+    return best_up_to(EVERY_ISA(ONE) - 1);
 }
 
-enum isa isa_products(bool half) { return half ? best_of_all() : isa_best(); }
+enum isa isa_products(bool half) { return half ? best_up_to(ISAS - 1) : isa_best(); }
 
 const char *isa_products_why(void) {
-    for (int isa = 0; isa < ISAS; isa++)
-        if (machine_has(isa) && is_slow(isa) && !getenv("TRIREME_ISA"))
+    const int chosen = (int)isa_products(true);
+    if (getenv("TRIREME_ISA")) return NULL;
+#ifdef CPU_AMX
+    if (chosen < ISA_amx && isa_has_amx())
+        return "for bf16 too, as the system does not let programs use the tiles of AMX";
+#endif
+    for (int isa = chosen; isa < ISAS; isa++)
+        if (machine_has(isa) && is_slow(isa))
             return "for bf16 too, as its own instruction is slower on Intel";
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Instruction sets. Files of vector kernels (`vector` in meson.build) are compiled once per set,
  * with its name as CPU_ISA. FOR_ISA names what in them is not static. All sets give the same bits.
- * Files of products are compiled for one set more, which has an instruction for products of bf16,
- * and computes these alone. */
+ * Files of products are compiled for two sets more, which have instructions for products of bf16,
+ * and compute these alone. */
 #ifndef DEV_CPU_ISA_H
 #define DEV_CPU_ISA_H
 
@@ -18,7 +18,11 @@
 #elif defined __x86_64__
 #define CPU_AVX512
 #define EVERY_ISA(X) X(plain) X(avx2) X(avx512)
+#ifdef CPU_AMX
+#define EVERY_PRODUCT_ISA(X) EVERY_ISA(X) X(avx512bf16) X(amx)
+#else
 #define EVERY_PRODUCT_ISA(X) EVERY_ISA(X) X(avx512bf16)
+#endif
 #elif defined __aarch64__
 #define EVERY_ISA(X) X(plain) X(neon)
 #define EVERY_PRODUCT_ISA EVERY_ISA
@@ -43,7 +47,7 @@ enum isa isa_best(void);
 enum isa isa_products(bool half);
 /* Why a set for bf16 that the machine has is not the best; null: it is, or there is none. */
 const char *isa_products_why(void);
-/* Instructions for products of bf16 tiles, which our kernels do not use. */
+/* The processor has tiles for products of bf16. */
 bool isa_has_amx(void);
 /* Checks that the machine has the set in TRIREME_ISA. */
 tri_status isa_open(void);

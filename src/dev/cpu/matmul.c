@@ -202,7 +202,7 @@ static void plan(const tri_node *n, struct kernel *k) {
     const bool stores = !st->tail || tail_stores(st->tail);
     const bool made = st->type == TRI_BF16 || !stores;
     divide(st, k->threads, made);
-    const size_t most = (size_t)ceil_of(largest(st), 16) * 16;
+    const size_t most = (size_t)ceil_of(largest(st), 32) * 32; /* of bf16, lines of a cache */
     if (made) st->made = most * sizeof(float);
     if (st->type == TRI_BF16 && !stores) st->rounded = most * sizeof(uint16_t);
     k->scratch = st->made + st->rounded + (size_t)scratch_floats(st) * sizeof(float);

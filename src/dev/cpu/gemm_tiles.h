@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Products of bf16 with the tiles of AMX. */
+#ifndef DEV_CPU_GEMM_TILES_H
+#define DEV_CPU_GEMM_TILES_H
+
+#include "dev/cpu/gemm.h"
+
+#define GEMM_TILES_BLOCK 512 /* of k: two blocks of columns fit the first cache */
+
+/* scratch: gemm_tiles_scratch floats, on a line of the cache. The process has permission, see
+ * isa.c. */
+void gemm_tiles(const struct product *p, float *scratch);
+
+static inline int64_t gemm_tiles_scratch(int64_t m, int64_t k) {
+    const int64_t block = k < GEMM_TILES_BLOCK ? (k + 31) / 32 * 32 : GEMM_TILES_BLOCK;
+    return ((m + 15) / 16 * 16 + 32) * block / 2;
+}
+
+#endif
