@@ -139,9 +139,12 @@ struct chunk {
 #define ROW_FLOATS (CHUNK + UNEVEN)                /* and from row to row */
 
 #define GROUP_FLOATS (CHUNK * HALF_STEPS + UNEVEN)  /* and from group to group of slices */
+/* k of a block of bf16: tiles read and write c less often. */
+#define HALF_BLOCK (HALF_TILES ? 2 * GEMM_BLOCK : GEMM_BLOCK)
 
 _Static_assert(GEMM_BLOCK / GEMM_SLICE * SLICE_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "slices fit");
-_Static_assert(GEMM_BLOCK / HALF_GROUP * GROUP_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "groups fit");
+_Static_assert(HALF_BLOCK / HALF_GROUP * GROUP_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "groups fit");
+_Static_assert(HALF_BLOCK / HALF_STEP <= GEMM_BLOCK, "and so do rows of steps");
 
 static bool plain(const struct conv_plane *p) { return p->place == 1; }
 static bool stores(const struct state *s) { return plain(&s->to) || s->half; }
@@ -159,9 +162,9 @@ static void find_outputs(const struct state *s, const struct conv_axis *down,
     }
 }
 
-/* 16 channels of what they read, in blocks that begin at x: a slice. Of bf16 half a group, or, if
- * `alone`, all of it. */
-INLINE void gather_slice(const bool half, const bool alone, const void *x,
+/* 16 channels of what they read, in blocks that begin at x: a slice. Of bf16 the first or second
+ * half of a group, or, if `alone`, all of it. */
+INLINE void gather_slice(const bool half, const bool alone, const int second, const void *x,
                          const struct conv_places *p, float *to) {
     static const float zeros[BLOCK];
     for (int64_t k = 0; k < p->pieces; k++) {
@@ -174,7 +177,7 @@ INLINE void gather_slice(const bool half, const bool alone, const void *x,
             else if (alone)
                 half_along(from, BLOCK, to);
             else
-                half_16(from, to, to + HALF_STEPS / 2);
+                half_16(from, second, HALF_STEPS / 2, to);
             to += half ? HALF_STEPS : BLOCK;
         }
     }
@@ -241,7 +244,7 @@ static void look_ahead(const struct state *s, const void *x, const struct chunk 
     if (span <= 0 || span > 4 * CHUNK * BLOCK) return;
     g->next = (struct gemm_next){
         element_at(s->half, x, first->from + (channels_done ? channels_done * plane : span)),
-        least(GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK * size, span * size, 0};
+        least(s->half ? HALF_BLOCK : GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK * size, span * size, 0};
 }
 
 /* The product of the block of k so far. */
@@ -265,14 +268,14 @@ static struct gemm_run *add_group(struct chunk *k, int64_t a, int64_t n) {
 static void add_half_slice(const void *x, bool end, struct chunk *k) {
     if (k->k % HALF_GROUP) {
         const int64_t group = k->run[k->runs - 1].a;
-        gather_slice(true, false, x, &k->at, k->read + group + HALF_STEPS / 4);
+        gather_slice(true, false, 1, x, &k->at, k->read + group);
         return;
     }
     float *to = k->read + add_group(k, GROUP_FLOATS, end ? BLOCK : HALF_GROUP)->a;
     if (end)
-        gather_slice(true, true, x, &k->at, to);
+        gather_slice(true, true, 0, x, &k->at, to);
     else
-        gather_slice(true, false, x, &k->at, to);
+        gather_slice(true, false, 0, x, &k->at, to);
 }
 
 /* A tap: all channels of the group, block by block. */
@@ -286,12 +289,12 @@ static void read_slices(const struct state *s, const void *x, int64_t tap, bool 
         if (s->half) {
             add_half_slice(from, end, k);
         } else {
-            if (!in_place) gather_slice(false, false, from, &k->at, k->read + slice);
+            if (!in_place) gather_slice(false, false, 0, from, &k->at, k->read + slice);
             k->run[k->runs++] = (struct gemm_run){in_place ? c * plane : slice,
                                                   (tap * s->reads + c) * BLOCK, GEMM_SLICE};
         }
         k->k += BLOCK;
-        if (k->k < GEMM_BLOCK && !end) continue;
+        if (k->k < (s->half ? HALF_BLOCK : GEMM_BLOCK) && !end) continue;
         if (c + BLOCK < s->reads)
             look_ahead(s, x, k, c + BLOCK, g);
         else if (last)
@@ -334,7 +337,7 @@ static void read_half_rows(const struct state *s, const uint16_t *x, bool last, 
         if (n < HALF_GROUP && !end) continue;
         const struct gemm_run *run = add_group(k, HALF_STEPS * ROW_FLOATS, n);
         half_across(term, n, k->at.n, k->read + run->a, ROW_FLOATS);
-        if (k->k == GEMM_BLOCK || end) flush(k, g);
+        if (k->k == HALF_BLOCK || end) flush(k, g);
     }
 }
 

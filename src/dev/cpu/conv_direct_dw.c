@@ -105,11 +105,15 @@ static void gather_dy(struct sums *s, int64_t first, int64_t k) {
         rows = least(BLOCK, s->makes - o % s->makes);
         if (s->dy.place == BLOCK) {
             pack_block(work, element_at(s->half, s->from_dy, o * plane), to);
-            continue;
+        } else {
+            for (int64_t i = 0; i < rows; i++)
+                gather_row(s, element_at(s->half, s->from_dy, (o + i) * plane), i);
+            pack_rows(s, rows, to);
         }
-        for (int64_t i = 0; i < rows; i++)
-            gather_row(s, element_at(s->half, s->from_dy, (o + i) * plane), i);
-        pack_rows(s, rows, to);
+#if HALF_TILES
+        for (int64_t i = 0; s->half && i < half_steps(k); i += HALF_STEPS)
+            half_turn(to + i * BLOCK, BLOCK, to + i * BLOCK);
+#endif
     }
 }
 
@@ -127,7 +131,8 @@ static void multiply(struct sums *s, int64_t group, int64_t column, int64_t n, i
         const int64_t in_group = o - group * s->makes;
         float *row[BLOCK];
         struct gemm_block g = {.m = least(BLOCK, s->makes - in_group), .n = n,
-                               .runs = runs, .run = s->scratch->run, .a_k = BLOCK, .b = b,
+                               .runs = runs, .run = s->scratch->run,
+                               .a_k = s->half && HALF_TILES ? 1 : BLOCK, .b = b,
                                .b_k = b_k, .b_panel = b_panel, .c = row, .c_panel = BLOCK,
                                .add = true, .half = s->half};
         g.a = s->panels ? s->panels + (panel + in_group / BLOCK) * BLOCK * GEMM_BLOCK

@@ -78,7 +78,7 @@ INLINE float *row_of(const bool listed, const struct sums *y, int r, int v) {
     return (listed ? y->row[r] + y->at : y->c + r * y->c_row) + vec_at_panel(v, y->c_panel);
 }
 
-#if HALF_STEP == 2
+#ifdef __AVX512BF16__
 /* The bits of a pair must not pass through arithmetic, which would flush them to zero. */
 INLINE vec repeat(const bool half, const float *x) {
     return half ? (vec)(*(const half_step_bits *)(const void *)x - (vec_u32){0}) : vec_set(*x);
@@ -497,7 +497,7 @@ static void run_blocked(const struct product *g, float *scratch) {
 }
 
 void gemm_blocked(const struct product *g, float *scratch) {
-#ifdef __AMX_BF16__
+#ifdef CPU_TILES
     if (g->half) {
         gemm_tiles(g, scratch);
         return;
@@ -511,6 +511,12 @@ void gemm_blocked(const struct product *g, float *scratch) {
 /* ---- products in runs ---- */
 
 void gemm_runs(const struct gemm_block *g) {
+#ifdef CPU_TILES
+    if (g->half) {
+        gemm_tiles_runs(g);
+        return;
+    }
+#endif
     const struct groups groups = groups_of(g->m, ROWS);
     const bool sliced = g->a_k == 1;
     const int64_t a_row = !sliced ? 1 : g->half ? HALF_STEPS : GEMM_SLICE;
@@ -533,7 +539,7 @@ void gemm_runs(const struct gemm_block *g) {
     if (g->half) half_restore(mode);
 }
 
-#if HALF_STEP == 2
+#ifdef __AVX512BF16__
 static float pair_sum(const float a[2], const float b[2], float sum) {
     uint32_t x = (uint32_t)convert_f32_to_bf16(a[0]) | (uint32_t)convert_f32_to_bf16(a[1]) << 16;
     uint32_t y = (uint32_t)convert_f32_to_bf16(b[0]) | (uint32_t)convert_f32_to_bf16(b[1]) << 16;

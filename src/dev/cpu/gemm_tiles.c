@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Products of bf16 with AMX, in the order that docs/arithmetic.md gives them. A tile of a has 16
  * rows of a group of k, a tile of b the group's pairs of 16 columns, and four tiles of c stay in
- * registers over a block of k. Both factors are packed in tiles, 1 KiB each, one after the other
- * along k; what is missing at the end of a group, or of rows and columns, is zeros. */
+ * registers over a block of k. Factors that are not in tiles are packed in tiles, 1 KiB each, one
+ * after the other along k; what is missing at the end of a group is zeros. */
 #include "dev/cpu/gemm_tiles.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-#include "dev/cpu/vec.h"
+#include "dev/cpu/half.h"
 
 #define SIDE 16           /* rows of a tile, columns of b and c */
 #define GROUP 32          /* k of a tile of a and b */
@@ -23,33 +23,6 @@ static const struct {
     1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
 
 /* ---- packing ---- */
-
-/* Transposes 16 rows of 16 words. */
-INLINE void turn(__m512i r[SIDE]) {
-    __m512i t[SIDE];
-    UNROLL for (int i = 0; i < SIDE; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    }
-    UNROLL for (int i = 0; i < SIDE; i += 4) {
-        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
-    }
-}
 
 /* Of 16 lines, `lines` exist, each with k elements, which lie together. */
 INLINE void take_lines(const uint16_t *from, int64_t line, int64_t lines, int64_t k,
@@ -85,7 +58,7 @@ INLINE void pack(const bool pairs, const uint16_t *x, int64_t line, int64_t step
             __m512i r[SIDE];
             if (step == 1) take_lines(from, line, lines - i, k - g, r);
             else take_pairs(from, step, lines - i, k - g, r);
-            if (pairs == (step == 1)) turn(r);
+            if (pairs == (step == 1)) half_turn_words(r);
             UNROLL for (int row = 0; row < SIDE; row++)
                 _mm512_store_si512(to + row * GROUP, r[row]);
         }
@@ -93,10 +66,16 @@ INLINE void pack(const bool pairs, const uint16_t *x, int64_t line, int64_t step
 
 /* ---- tiles of c ---- */
 
-/* Adds to c, or sets it: rows and columns of one or two tiles. From a tile of a or b to that of the
- * next lines there are `next` elements. */
-INLINE void multiply(const int down, const int across, const uint16_t *a, const uint16_t *b,
-                     int64_t next, float *c, int64_t c_row, bool add) {
+/* What a product of up to two tiles of rows by two of columns adds up, group by group. */
+struct terms {
+    const void *a[2][GEMM_TILES_RUNS], *b[2][GEMM_TILES_RUNS];
+    size_t b_row; /* bytes from pair to pair in a tile of b; of a, rows lie together */
+    int64_t n;
+};
+
+/* Adds to c, or sets it. */
+INLINE void multiply(const int down, const int across, const struct terms *t, float *c,
+                     int64_t c_row, int64_t c_panel, bool add) {
     const size_t row = (size_t)c_row * sizeof *c;
     float *below = c + SIDE * c_row;
     _tile_zero(0);
@@ -105,70 +84,124 @@ INLINE void multiply(const int down, const int across, const uint16_t *a, const 
     _tile_zero(3);
     if (add) {
         _tile_loadd(0, c, row);
-        if (across > 1) _tile_loadd(1, c + SIDE, row);
+        if (across > 1) _tile_loadd(1, c + c_panel, row);
         if (down > 1) _tile_loadd(2, below, row);
-        if (down > 1 && across > 1) _tile_loadd(3, below + SIDE, row);
+        if (down > 1 && across > 1) _tile_loadd(3, below + c_panel, row);
     }
-    for (const uint16_t *end = a + next; a < end; a += TILE, b += TILE) {
-        _tile_loadd(4, a, 64);
-        _tile_loadd(6, b, 64);
+    for (int64_t i = 0; i < t->n; i++) {
+        _tile_loadd(4, t->a[0][i], 64);
+        _tile_loadd(6, t->b[0][i], t->b_row);
         _tile_dpbf16ps(0, 4, 6);
         if (across > 1) {
-            _tile_loadd(7, b + next, 64);
+            _tile_loadd(7, t->b[1][i], t->b_row);
             _tile_dpbf16ps(1, 4, 7);
         }
         if (down > 1) {
-            _tile_loadd(5, a + next, 64);
+            _tile_loadd(5, t->a[1][i], 64);
             _tile_dpbf16ps(2, 5, 6);
             if (across > 1) _tile_dpbf16ps(3, 5, 7);
         }
     }
     _tile_stored(0, c, row);
-    if (across > 1) _tile_stored(1, c + SIDE, row);
+    if (across > 1) _tile_stored(1, c + c_panel, row);
     if (down > 1) _tile_stored(2, below, row);
-    if (down > 1 && across > 1) _tile_stored(3, below + SIDE, row);
+    if (down > 1 && across > 1) _tile_stored(3, below + c_panel, row);
 }
 
-static void multiply_any(int64_t rows, int64_t columns, const uint16_t *a, const uint16_t *b,
-                         int64_t next, float *c, int64_t c_row, bool add) {
-    if (rows > SIDE && columns > SIDE) multiply(2, 2, a, b, next, c, c_row, add);
-    else if (rows > SIDE) multiply(2, 1, a, b, next, c, c_row, add);
-    else if (columns > SIDE) multiply(1, 2, a, b, next, c, c_row, add);
-    else multiply(1, 1, a, b, next, c, c_row, add);
+static void multiply_any(int64_t rows, int64_t columns, const struct terms *t, float *c,
+                         int64_t c_row, int64_t c_panel, bool add) {
+    if (rows > SIDE && columns > SIDE) multiply(2, 2, t, c, c_row, c_panel, add);
+    else if (rows > SIDE) multiply(2, 1, t, c, c_row, c_panel, add);
+    else if (columns > SIDE) multiply(1, 2, t, c, c_row, c_panel, add);
+    else multiply(1, 1, t, c, c_row, c_panel, add);
 }
 
-static void copy_rows(const float *from, int64_t from_row, int64_t rows, int64_t columns,
-                      float *to, int64_t to_row) {
-    for (int64_t r = 0; r < rows; r++, from += from_row, to += to_row)
-        memcpy(to, from, (size_t)columns * sizeof *to);
+/* Rows of c by one or two panels, to or from rows of two tiles side by side. */
+static void copy_rows(bool back, float *const *c, int64_t c_panel, int64_t rows, int64_t columns,
+                      float *whole) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t n = 0; n < columns; n += SIDE) {
+            float *at = c[r] + n / SIDE * c_panel, *tile = whole + r * 2 * SIDE + n;
+            memcpy(back ? at : tile, back ? tile : at,
+                   (size_t)least(columns - n, SIDE) * sizeof *at);
+        }
 }
 
-/* The same where c has fewer rows or columns than tiles. */
-static void multiply_edge(int64_t rows, int64_t columns, const uint16_t *a, const uint16_t *b,
-                          int64_t next, float *c, int64_t c_row, bool add) {
-    float whole[4 * SIDE * SIDE];
-    if (add) copy_rows(c, c_row, rows, columns, whole, 2 * SIDE);
-    multiply_any(rows, columns, a, b, next, whole, 2 * SIDE, add);
-    copy_rows(whole, 2 * SIDE, rows, columns, c, c_row);
+/* Up to two tiles of rows by two of columns, of which `rows` and `columns` exist. */
+static void multiply_rows(int64_t rows, int64_t columns, const struct terms *t, float *const *c,
+                          int64_t c_panel, bool add) {
+    const int64_t c_row = rows > 1 ? c[1] - c[0] : 0;
+    bool whole = rows % SIDE == 0 && columns % SIDE == 0;
+    for (int64_t r = 1; r < rows && whole; r++) whole = c[r] - c[r - 1] == c_row;
+    if (whole) {
+        multiply_any(rows, columns, t, c[0], c_row, c_panel, add);
+        return;
+    }
+    float tiles[4 * SIDE * SIDE];
+    if (add) copy_rows(false, c, c_panel, rows, columns, tiles);
+    multiply_any(rows, columns, t, tiles, 2 * SIDE, SIDE, add);
+    copy_rows(true, c, c_panel, rows, columns, tiles);
+}
+
+/* ---- products in runs ---- */
+
+void gemm_tiles_runs(const struct gemm_block *g) {
+    struct terms t = {.b_row = (size_t)g->b_k * sizeof *g->b, .n = g->runs};
+    float turned[2][GEMM_TILES_RUNS][TILE / 2] __attribute__((aligned(64)));
+    _tile_loadconfig(&tiles_used);
+    for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
+        const int64_t rows = least(g->m - m, 2 * SIDE);
+        for (int64_t i = 0; i < g->runs; i++)
+            for (int64_t k = 0; k * SIDE < rows; k++) {
+                const float *a = g->a + g->run[i].a;
+                if (g->a_k == 1) {
+                    t.a[k][i] = a + (m + k * SIDE) * HALF_STEPS;
+                    continue;
+                }
+                half_turn(a + m + k * SIDE, g->a_k, turned[k][i]);
+                t.a[k][i] = turned[k][i];
+            }
+        for (int64_t n = 0; n < g->n; n += 2 * SIDE) {
+            const int64_t columns = least(g->n - n, 2 * SIDE);
+            float *c[2 * SIDE];
+            for (int64_t i = 0; i < g->runs; i++)
+                for (int64_t k = 0; k < 2; k++)
+                    t.b[k][i] = g->b + g->run[i].b + (n / SIDE + k) * g->b_panel;
+            for (int64_t r = 0; r < rows; r++) c[r] = g->c[m + r] + n / SIDE * g->c_panel;
+            /* The last panel of c is whole. */
+            multiply_rows(rows, (columns + SIDE - 1) / SIDE * SIDE, &t, c, g->c_panel, g->add);
+        }
+    }
+    _tile_release();
+}
+
+/* ---- large products ---- */
+
+static void list_tiles(const uint16_t *from, int64_t next, int64_t lines, int64_t n,
+                       const void *tile[2][GEMM_TILES_RUNS]) {
+    for (int64_t k = 0; k * SIDE < lines; k++)
+        for (int64_t i = 0; i < n; i++) tile[k][i] = from + k * next + i * TILE;
 }
 
 void gemm_tiles(const struct product *p, float *scratch) {
     _tile_loadconfig(&tiles_used);
     for (int64_t first = 0; first < p->k; first += GEMM_TILES_BLOCK) {
         const int64_t k = least(p->k - first, GEMM_TILES_BLOCK);
-        const int64_t next = (k + GROUP - 1) / GROUP * TILE;
+        struct terms t = {.b_row = 64, .n = (k + GROUP - 1) / GROUP};
+        const int64_t next = t.n * TILE;
         uint16_t *a = (uint16_t *)(void *)scratch, *b = a + (p->m + SIDE - 1) / SIDE * next;
         pack(false, (const uint16_t *)p->a + first * p->a_k, p->a_row, p->a_k, p->m, k, a);
         for (int64_t n = 0; n < p->n; n += 2 * SIDE) {
             const int64_t columns = least(p->n - n, 2 * SIDE);
             pack(true, (const uint16_t *)p->b + first * p->b_k + n * p->b_column, p->b_column,
                  p->b_k, columns, k, b);
+            list_tiles(b, next, columns, t.n, t.b);
             for (int64_t m = 0; m < p->m; m += 2 * SIDE) {
                 const int64_t rows = least(p->m - m, 2 * SIDE);
-                const bool whole = rows % SIDE == 0 && columns % SIDE == 0;
-                (whole ? multiply_any : multiply_edge)(rows, columns, a + m / SIDE * next, b, next,
-                                                       p->c + m * p->c_row + n, p->c_row,
-                                                       first > 0);
+                float *c[2 * SIDE];
+                for (int64_t r = 0; r < rows; r++) c[r] = p->c + (m + r) * p->c_row + n;
+                list_tiles(a + m / SIDE * next, next, rows, t.n, t.a);
+                multiply_rows(rows, columns, &t, c, SIDE, first > 0);
             }
         }
     }

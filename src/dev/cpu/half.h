@@ -3,16 +3,22 @@
  * The even and the odd terms of a group are two chains; the steps of the first come first. A step
  * is a term as a float, or, with the instruction VDPBF16PS, two terms of a chain, of which it adds
  * the upper one first. Either takes 4 bytes. A chain that lacks terms has zeros, one at least;
- * further ones would change no bit. Subnormal operands and results count as zeros. */
+ * further ones would change no bit. For tiles a step is a pair of terms as they lie, of both chains,
+ * and a group always has all steps. Subnormal operands and results count as zeros. */
 #ifndef DEV_CPU_HALF_H
 #define DEV_CPU_HALF_H
 
 #include "dev/cpu/vec.h"
 
-#ifdef __AVX512BF16__
+#if defined __AVX512BF16__ || defined CPU_TILES
 #define HALF_STEP 2 /* terms of a step */
 #else
 #define HALF_STEP 1
+#endif
+#ifdef CPU_TILES
+#define HALF_TILES 1
+#else
+#define HALF_TILES 0
 #endif
 #define HALF_GROUP 32
 #define HALF_STEPS (HALF_GROUP / HALF_STEP) /* of a whole group */
@@ -20,8 +26,9 @@
 /* Steps are written as bits, and read as floats or pairs. */
 typedef uint32_t half_step_bits __attribute__((may_alias));
 
-/* Steps of each chain of a group of n terms. */
+/* Steps of each chain of a group of n terms; for tiles half of its steps. */
 INLINE int64_t half_chain(int64_t n) {
+    if (HALF_TILES) return HALF_STEPS / 2;
     return least(HALF_STEPS / 2, ((n + 1) / 2 + HALF_STEP) / HALF_STEP);
 }
 /* Steps of n terms. */
@@ -38,9 +45,14 @@ INLINE const void *element_at(bool half, const void *tensor, int64_t i) {
     return (const char *)tensor + i * (half ? 2 : 4);
 }
 
-/* 16 terms that lie together: steps of the even and of the odd ones. */
-INLINE void half_16(const uint16_t *from, float *even, float *odd) {
-#if HALF_STEP == 2
+/* 16 terms that lie together, the first or second half of a group: its steps, of which those of a
+ * chain begin `chain` after those of the other. */
+INLINE void half_16(const uint16_t *from, int second, int64_t chain, float *group) {
+    float *even = group + second * HALF_STEPS / 4, *odd = even + chain;
+#if HALF_TILES
+    (void)even, (void)odd;
+    memcpy(group + second * HALF_STEPS / 2, from, HALF_GROUP);
+#elif HALF_STEP == 2
     typedef uint16_t terms __attribute__((vector_size(32)));
     terms x;
     memcpy(&x, from, sizeof x);
@@ -61,7 +73,7 @@ INLINE void half_16(const uint16_t *from, float *even, float *odd) {
 /* A group of n terms that lie together, to half_steps(n) steps that do. The rest of HALF_STEPS is
  * overwritten. */
 INLINE void half_group(const uint16_t *from, int64_t n, float *to) {
-    const int64_t chain = half_chain(n), middle = HALF_STEPS / 4;
+    const int64_t chain = half_chain(n);
     uint16_t all[HALF_GROUP] = {0};
     if (n < HALF_GROUP) {
         int64_t at = 0;
@@ -73,9 +85,10 @@ INLINE void half_group(const uint16_t *from, int64_t n, float *to) {
         from = all;
     }
     float odd[HALF_STEPS / 4];
-    half_16(from, to, odd);
-    half_16(from + HALF_GROUP / 2, to + middle, to + chain + middle);
-    memcpy(to + chain, odd, sizeof odd);
+    half_16(from, 0, chain, to);
+    memcpy(odd, to + chain, sizeof odd); /* which the second half of a short chain overwrites */
+    half_16(from + HALF_GROUP / 2, 1, chain, to);
+    if (!HALF_TILES) memcpy(to + chain, odd, sizeof odd);
 }
 
 /* n terms that lie together, group by group. */
@@ -85,23 +98,25 @@ INLINE void half_along(const uint16_t *from, int64_t n, float *to) {
     if (n) half_group(from, n, to);
 }
 
-/* A step: of `width` elements, one term, or one above another. next: null if there is none. */
-INLINE void half_step(const uint16_t *x, const uint16_t *next, int64_t width, float *to) {
+/* A step of `width` elements: the upper term, and the lower one. Null: it is missing. */
+INLINE void half_step(const uint16_t *upper, const uint16_t *lower, int64_t width, float *to) {
     half_step_bits *bits = (half_step_bits *)(void *)to;
     int64_t i = 0;
     for (; i + VEC <= width; i += VEC) {
-        vec_u32 v = vec_widen(*(const vec_u16_at *)(x + i)) << 16;
-        if (next) v |= vec_widen(*(const vec_u16_at *)(next + i));
+        vec_u32 v = {0};
+        if (upper) v = vec_widen(*(const vec_u16_at *)(upper + i)) << 16;
+        if (lower) v |= vec_widen(*(const vec_u16_at *)(lower + i));
         *(vec_u32_at *)(bits + i) = v;
     }
 #if VEC == 16
     if (i < width) {
-        vec_u32 v = vec_widen(vec_take_u16(x + i, width - i)) << 16;
-        if (next) v |= vec_widen(vec_take_u16(next + i, width - i));
+        vec_u32 v = {0};
+        if (upper) v = vec_widen(vec_take_u16(upper + i, width - i)) << 16;
+        if (lower) v |= vec_widen(vec_take_u16(lower + i, width - i));
         vec_put((float *)(void *)(bits + i), width - i, (vec)v);
     }
 #else
-    for (; i < width; i++) bits[i] = (uint32_t)x[i] << 16;
+    for (; i < width; i++) bits[i] = (uint32_t)upper[i] << 16;
 #endif
 }
 
@@ -111,11 +126,17 @@ INLINE void half_across(const uint16_t *const *term, int64_t n, int64_t width, f
                         int64_t step) {
     const int64_t chain = half_chain(n);
     for (int64_t i = 0; i < 2 * chain; i++, to += step) {
-        const int64_t k = i < chain ? 2 * HALF_STEP * i : 2 * HALF_STEP * (i - chain) + 1;
-        if (k >= n)
+        const bool odd = i >= chain;
+        const int64_t k = HALF_TILES ? 2 * i : 2 * HALF_STEP * (i - odd * chain) + odd;
+        const int64_t with = HALF_TILES ? k + 1 : k + 2;
+        const uint16_t *first = k < n ? term[k] : NULL;
+        const uint16_t *second = HALF_STEP == 2 && with < n ? term[with] : NULL;
+        if (!first)
             memset(to, 0, (size_t)width * sizeof *to);
+        else if (HALF_TILES)
+            half_step(second, first, width, to);
         else
-            half_step(term[k], HALF_STEP == 2 && k + 2 < n ? term[k + 2] : NULL, width, to);
+            half_step(first, second, width, to);
     }
 }
 
@@ -123,6 +144,11 @@ INLINE void half_across(const uint16_t *const *term, int64_t n, int64_t width, f
  * steps lie together. */
 INLINE void half_pairs(const float *pair, int64_t n, int64_t width, float *to) {
     const int64_t chain = half_chain(n), pairs = n / 2;
+    if (HALF_TILES) {
+        memcpy(to, pair, (size_t)(pairs * width) * sizeof *to);
+        memset(to + pairs * width, 0, (size_t)((HALF_STEPS - pairs) * width) * sizeof *to);
+        return;
+    }
     for (int64_t i = 0; i < chain; i++)
         for (int64_t j = 0; j < width; j += VEC) {
             const float *from = pair + HALF_STEP * i * width + j;
@@ -139,6 +165,43 @@ INLINE void half_pairs(const float *pair, int64_t n, int64_t width, float *to) {
             *(vec_u32_at *)(void *)(to + (chain + i) * width + j) = odd;
         }
 }
+
+#if HALF_TILES
+/* Transposes 16 rows of 16 words. */
+INLINE void half_turn_words(__m512i r[16]) {
+    __m512i t[16];
+    UNROLL for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+    }
+    UNROLL for (int i = 0; i < 16; i += 4) {
+        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    UNROLL for (int i = 0; i < 4; i++) {
+        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+    }
+    UNROLL for (int i = 0; i < 4; i++) {
+        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+    }
+}
+
+/* A group of 16 rows that lie side by side, step by step, to rows of its steps. */
+INLINE void half_turn(const float *from, int64_t step, float *to) {
+    __m512i r[16];
+    UNROLL for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_si512(from + i * step);
+    half_turn_words(r);
+    UNROLL for (int i = 0; i < 16; i++) _mm512_storeu_si512(to + i * 16, r[i]);
+}
+#endif
 
 /* Turns flushing of subnormals on; half_restore takes what it returned. */
 INLINE uint64_t half_flush(void) {
