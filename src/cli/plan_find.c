@@ -258,6 +258,7 @@ static tri_status find(const struct own *own, struct cli_arguments *a, struct pr
         .workers = own->launch.automatic ? 0 : size.workers, /* also those that --hosts gives */
         .size = size,
         .recompute = a->options.recompute,
+        .cuts = a->options.cuts,
         .threads = own->launch.threads ? own->launch.threads : (int)a->options.threads,
         .any = own->launch.grain != 1 + GRAIN_KEEP,
         .all = own->all,

@@ -214,7 +214,9 @@ static void put(tri_graph *g, int stages, const size_t *begin) {
 static tri_status check_number(const tri_graph *g, size_t forward, int stages) {
     int nodes = 0;
     for (size_t i = 0; i < forward; i++) nodes += computes(g->node[i]);
-    if (stages <= nodes) return TRI_OK;
+    if (stages <= nodes && stages <= STAGE_MOST) return TRI_OK;
+    if (stages <= nodes)
+        return base_fail(TRI_USAGE, "--stages %d: there can be 1 to %d", stages, STAGE_MOST);
     return base_fail(TRI_USAGE, "--stages %d: the network has only %d operator(s) that compute, "
                      "and each stage needs one", stages, nodes);
 }

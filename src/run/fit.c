@@ -12,6 +12,7 @@
 
 #include "plan/recompute.h"
 #include "plan/stages.h"
+#include "run/executor.h"
 #include "run/node_times.h"
 #include "run/trial.h"
 #include "run/worker.h"
@@ -244,7 +245,9 @@ static tri_status choose(struct fit *f, double limit) {
     tri_run *run = trial_plan(f->run, &plain);
     tri_status status = run ? TRI_OK : base_last();
     if (run) none = (double)trial_needs(run);
-    if (run && none > limit) status = node_times_open(f->run, run, &f->times);
+    /* Several hosts choose alike: by fixed costs. */
+    if (run && none > limit && !plain.size.hosts)
+        status = node_times_open(f->run, run, &f->times);
     if (run && none > limit && !status) status = rank(f, run->machine->whole);
     trial_end(f->run, run);
     if (status || none <= limit) return status;
@@ -335,7 +338,7 @@ static tri_status cut_by(const tri_graph *g, const struct node_times *times, int
 }
 
 tri_status fit_cuts(tri_run *own, const struct trial *t, const struct prices *p,
-                           struct arena *arena, const char **cuts) {
+                    struct arena *arena, const char **cuts) {
     struct node_times times = {0};
     struct trial plain = *t;
     plain.options.stages = 1;
@@ -345,25 +348,39 @@ tri_status fit_cuts(tri_run *own, const struct trial *t, const struct prices *p,
     plain.options.memory_limit = 0;
     plain.options.save_plan = NULL;
     *cuts = NULL;
-    tri_run *run = trial_plan(own, &plain);
-    if (!run) return base_last();
-    tri_status status = p ? node_times_find(run, p, &times) : node_times_open(own, run, &times);
+    tri_run *run = p->n ? trial_plan(own, &plain) : NULL;
+    if (!run) return p->n && base_last() == TRI_FAILED ? TRI_FAILED : TRI_OK;
+    tri_status status = node_times_find(run, p, &times);
     if (!status && times.of)
         status = cut_by(run->machine->whole, &times, (int)t->options.stages, arena, cuts);
     node_times_free(&times);
     trial_end(own, run);
-    return status;
+    return status == TRI_USAGE ? TRI_OK : status;
 }
 
-void fit_settle_cuts(tri_run *run) {
+/* Whether the run's plan says that stages are cut by fixed costs, as it has no line of theirs. */
+static bool plan_cuts(const tri_run *run) {
+    return run->plan && plan_number(run->plan, PLAN_STAGES) == run->options.stages;
+}
+
+tri_status fit_settle_cuts(tri_run *run) {
     tri_options *o = &run->options;
     const struct trial t = trial_of(run);
-    if (o->stages < 2 || o->cuts || o->forward || t.size.hosts) return;
+    const bool may = o->stages > 1 && o->stages <= STAGE_MOST && !o->cuts && !o->forward;
+    if (!may || t.size.hosts || plan_cuts(run)) return TRI_OK;
     const char *choice = run->worker ? worker_choice(run->worker, CREW_CHOOSES_CUTS) : NULL;
     if (choice) {
         o->cuts = *choice ? choice : NULL;
-        return;
+        return TRI_OK;
     }
-    if (fit_cuts(run, &t, NULL, &run->model->arena, &o->cuts)) o->cuts = NULL;
-    if (run->worker) worker_chose(run->worker, CREW_CHOOSES_CUTS, o->cuts ? o->cuts : "");
+    struct prices p = {0};
+    struct text path = {0};
+    tri_status status = prices_open(&p, run->executor->cores(run), &path);
+    if (!status) status = fit_cuts(run, &t, &p, &run->model->arena, &o->cuts);
+    if (o->cuts && strlen(o->cuts) >= CREW_CHOICE) o->cuts = NULL; /* others could not take it */
+    if (run->worker)
+        worker_chose(run->worker, CREW_CHOOSES_CUTS, status ? NULL : o->cuts ? o->cuts : "");
+    prices_free(&p);
+    text_free(&path);
+    return status;
 }

@@ -10,11 +10,11 @@
 tri_status fit_settle(tri_run *run);
 
 /* Where stages of the run with these options, which are two or more, begin; null: times are not
- * known. p: null: those of the machine file. The text is one of the arena. */
+ * known. The text is one of the arena. */
 tri_status fit_cuts(tri_run *own, const struct trial *t, const struct prices *p,
                     struct arena *arena, const char **cuts);
-/* Sets --cuts of a run that has stages and may choose them, if times are known. One worker chooses
- * for all. */
-void fit_settle_cuts(tri_run *run);
+/* Sets --cuts of a run that has stages and may choose them, if times are known by the machine file.
+ * One worker chooses for all. */
+tri_status fit_settle_cuts(tri_run *run);
 
 #endif

@@ -24,8 +24,8 @@ void node_times_free(struct node_times *t) {
     *t = (struct node_times){0};
 }
 
-/* Of the usual work of a lane, the part of units with a price. Fusions at the cuts of a pipeline
- * differ from those without one. */
+/* At least this part of the usual work of a lane must have a price. Not all: fusions at the cuts of
+ * a pipeline differ from those without one. */
 #define ENOUGH 0.9
 
 /* What it would cost usually. */
@@ -76,22 +76,27 @@ tri_status node_times_find(const tri_run *run, const struct prices *p, struct no
     if (divided) return TRI_OK;
     if (!(out->of = calloc(nodes + 1, sizeof *out->of)))
         return base_no_memory("the times of nodes");
+    double *seconds = calloc(lane->n_items + 1, sizeof *seconds);
     double known_seconds = 0, known_work = 0, work = 0;
-    for (size_t i = 0; i < lane->n_items; i++) {
-        const double seconds = unit_seconds(run, p, lane, i);
-        const double usual = usual_work(lane->item[i].unit);
-        work += usual;
-        known_work += seconds < 0 ? 0 : usual;
-        known_seconds += seconds < 0 ? 0 : seconds;
-    }
-    if (known_work < ENOUGH * work || !(known_seconds > 0)) {
-        node_times_free(out);
-        return TRI_OK;
-    }
-    for (size_t i = 0; i < lane->n_items; i++) {
+    const int busy = unit_busy(run, lane, (int)m->lanes);
+    for (size_t i = 0; seconds && i < lane->n_items; i++) {
         const struct unit *u = lane->item[i].unit;
-        const double seconds = unit_seconds(run, p, lane, i);
-        add_unit(out, u, seconds < 0 ? usual_work(u) * known_seconds / known_work : seconds);
+        const char *text = unit_price_text(&out->arena, run, u);
+        const struct price *is = text ? prices_find(p, text, busy) : NULL;
+        seconds[i] = is ? is->seconds : -1;
+        work += usual_work(u);
+        known_work += is ? usual_work(u) : 0;
+        known_seconds += is ? is->seconds : 0;
+    }
+    const bool known = seconds && known_seconds > 0 && known_work >= ENOUGH * work;
+    for (size_t i = 0; known && i < lane->n_items; i++) {
+        const struct unit *u = lane->item[i].unit;
+        add_unit(out, u, seconds[i] < 0 ? usual_work(u) * known_seconds / known_work : seconds[i]);
+    }
+    free(seconds);
+    if (!known) {
+        node_times_free(out);
+        return seconds ? TRI_OK : base_no_memory("the times of nodes");
     }
     const tri_status status = merge(out);
     if (status) node_times_free(out);

@@ -252,7 +252,7 @@ static tri_status plan_run(tri_run *run) {
         place.levels = 1 + like->compilation.levels;
         place.apart = like->all_threads > 0;
     }
-    if (!status) fit_settle_cuts(run);
+    if (!status) status = fit_settle_cuts(run);
     if (!status) status = fit_settle(run);
     if (!status && !(run->written = graph_duplicate(run->model, run->model->batch)))
         status = base_last();

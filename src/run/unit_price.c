@@ -53,13 +53,3 @@ int unit_busy(const tri_run *run, const struct program *p, int lanes) {
     if (!shared && lanes < claimers) claimers = lanes;
     return claimers * threads;
 }
-
-double unit_seconds(const tri_run *run, const struct prices *p, const struct program *is,
-                    size_t item) {
-    struct arena a = {0};
-    const char *text = unit_price_text(&a, run, is->item[item].unit);
-    const int busy = unit_busy(run, is, (int)run->machine->lanes);
-    const struct price *found = text ? prices_find(p, text, busy) : NULL;
-    arena_free(&a);
-    return found ? found->seconds : -1;
-}

@@ -16,8 +16,5 @@ int unit_all_threads(const tri_run *run);
 int unit_claimers(const struct machine *m, const tri_run *run, int k, int *threads);
 /* The threads that compute while the program does. lanes: that a host has at most. */
 int unit_busy(const tri_run *run, const struct program *p, int lanes);
-/* Seconds of a call of an item of one of the run's programs; below 0: it has no price. */
-double unit_seconds(const tri_run *run, const struct prices *p, const struct program *is,
-                    size_t item);
 
 #endif

@@ -93,6 +93,7 @@ tri_status automatic_find(tri_graph *g, const tri_options *o, const struct find_
                           struct text *path) {
     struct find_ask own = *ask;
     own.recompute = o->recompute;
+    own.cuts = o->cuts;
     struct text plan = {0};
     bool there = false;
     tri_status status = TRI_OK;

@@ -139,6 +139,7 @@ static tri_status list(struct find *f) {
     const bool fits = f->ask.recompute && recompute_is_word(f->ask.recompute);
     p.t.options.memory_limit = fits ? f->own->options.memory_limit : 0;
     p.t.options.recompute = f->ask.recompute; /* not what it has come to in the run as it is */
+    p.t.options.cuts = f->ask.cuts;
     tri_status status = add_places(f, p);
     if (!f->ask.any || f->own->options.lanes) return status;
     for (int64_t lanes = 1; lanes <= m->batch && lanes <= LANES_MOST && !status; lanes *= 2) {
@@ -365,18 +366,22 @@ static tri_status measure(struct find *f) {
 
 /* ---- all ---- */
 
-/* Stages are cut by the prices that were measured. */
-static tri_status cut_again(struct find *f, size_t i) {
-    struct found *p = &f->plan[i];
-    const char *cuts = NULL;
-    tri_status status = fit_cuts(f->own, &p->t, f->prices, &f->arena, &cuts);
+/* Stages are cut by the prices that were measured, if that fits and is faster. */
+static tri_status cut_again(struct find *f, struct found *p) {
+    struct found now = *p;
+    tri_options *o = &now.t.options;
+    tri_status status = fit_cuts(f->own, &p->t, f->prices, &f->arena, &o->cuts);
     const char *before = p->run->options.cuts;
-    if (status || !cuts || (before && !strcmp(cuts, before))) return status;
-    p->t.options.cuts = cuts;
-    p->tried = false;
-    trial_end(f->own, p->run);
-    p->run = NULL;
-    return look(f, i);
+    if (status || !o->cuts || (before && !strcmp(o->cuts, before))) return status;
+    now.tried = false;
+    now.run = trial_plan(f->own, &now.t);
+    if (!now.run) return base_last() == TRI_FAILED ? TRI_FAILED : TRI_OK;
+    now.bytes = trial_needs(now.run);
+    status = price(f, &now);
+    const bool better = now.bytes <= f->limit && now.price.step.seconds < p->price.step.seconds;
+    trial_end(f->own, status || !better ? now.run : p->run);
+    if (!status && better) *p = now;
+    return status;
 }
 
 /* Splits that were searched by rates of before are searched by those that were measured. */
@@ -385,9 +390,8 @@ static tri_status search_again(struct find *f) {
     const size_t n = f->n; /* those that are added are new */
     for (size_t i = 0; i < n && !status; i++) {
         struct found *p = &f->plan[i];
-        const tri_options *o = &p->t.options;
-        if (p->run && o->stages > 1 && !f->own->options.cuts && !p->t.size.hosts) {
-            status = cut_again(f, i);
+        if (p->run && p->t.options.stages > 1 && !f->ask.cuts && !p->t.size.hosts) {
+            status = cut_again(f, p);
             continue;
         }
         const char *before = p->searched && p->run ? p->t.options.strategy : NULL;

@@ -16,6 +16,7 @@ struct find_ask {
     struct crew_size size;   /* given: spares, audits, the most workers; hosts, and their weights,
                               * 0: as many as there are workers */
     const char *recompute;   /* as it was asked for; nullable */
+    const char *cuts;        /* likewise */
     const char *mesh;        /* given, without what operators do along it; nullable */
     bool any;                /* the grain is searched, too: lanes and mesh */
     bool all;                /* no core may idle */
