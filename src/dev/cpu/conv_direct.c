@@ -244,7 +244,8 @@ static void look_ahead(const struct state *s, const void *x, const struct chunk 
     if (span <= 0 || span > 4 * CHUNK * BLOCK) return;
     g->next = (struct gemm_next){
         element_at(s->half, x, first->from + (channels_done ? channels_done * plane : span)),
-        least(s->half ? HALF_BLOCK : GEMM_BLOCK, s->reads - channels_done) / BLOCK, plane * BLOCK * size, span * size, 0};
+        least(s->half ? HALF_BLOCK : GEMM_BLOCK, s->reads - channels_done) / BLOCK,
+        plane * BLOCK * size, span * size, 0};
 }
 
 /* The product of the block of k so far. */

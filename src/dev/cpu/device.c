@@ -174,7 +174,7 @@ static const char *lacks_native(void) {
 
 static const char *advises(void) {
     return isa_has_amx() ? "this processor has AMX: " NATIVE
-                           " faster, with bits that follow the processor"
+                           " faster in convolutions, with bits that follow the processor"
                          : NULL;
 }
 

@@ -95,7 +95,7 @@ struct gemm_block {
 
 /* Reads the factors in place: for small products. */
 typedef void gemm_direct_fn(const struct gemm *g);
-/* scratch: gemm_scratch floats. */
+/* scratch: gemm_scratch floats, on a line of the cache. */
 typedef void gemm_blocked_fn(const struct product *p, float *scratch);
 /* Packs columns of b [k, n] into consecutive panels: for struct gemm, b_k is GEMM_PANEL and b_panel
  * k * GEMM_PANEL. Columns after the last are 0. */
@@ -145,7 +145,7 @@ static inline int64_t gemm_row(int64_t k, bool half) {
     const int64_t floats = half ? (k + 31) / 32 * 32 : k;
     return floats < GEMM_BLOCK ? floats : GEMM_BLOCK;
 }
-/* For c of m rows. */
+/* For c of m rows. With tiles a block has twice as many terms of half the bytes. */
 static inline int64_t gemm_scratch(int64_t m, int64_t k, bool half) {
     return (m + 2 * GEMM_PANEL) * gemm_row(k, half) + 16 + (half ? GEMM_HALF_SCRATCH : 0);
 }

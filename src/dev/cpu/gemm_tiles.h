@@ -8,16 +8,10 @@
 #define GEMM_TILES_RUNS (GEMM_TILES_BLOCK / 32)
 #define GEMM_TILES_BLOCK 512 /* of k: two blocks of columns fit the first cache */
 
-/* scratch: gemm_tiles_scratch floats, on a line of the cache. The process has permission, see
- * isa.c. */
+/* scratch: as gemm_blocked. The process has permission, see isa.c. */
 void gemm_tiles(const struct product *p, float *scratch);
 /* Of bf16, with GEMM_TILES_RUNS runs at most. Of a in place, rows up to a multiple of 16 may be
  * read. */
 void gemm_tiles_runs(const struct gemm_block *g);
-
-static inline int64_t gemm_tiles_scratch(int64_t m, int64_t k) {
-    const int64_t block = k < GEMM_TILES_BLOCK ? (k + 31) / 32 * 32 : GEMM_TILES_BLOCK;
-    return ((m + 15) / 16 * 16 + 32) * block / 2;
-}
 
 #endif

@@ -3,8 +3,8 @@
  * The even and the odd terms of a group are two chains; the steps of the first come first. A step
  * is a term as a float, or, with the instruction VDPBF16PS, two terms of a chain, of which it adds
  * the upper one first. Either takes 4 bytes. A chain that lacks terms has zeros, one at least;
- * further ones would change no bit. For tiles a step is a pair of terms as they lie, of both chains,
- * and a group always has all steps. Subnormal operands and results count as zeros. */
+ * further ones would change no bit. For tiles a step is a pair of terms as they lie, one of each
+ * chain, and a group always has all steps. Subnormal operands and results count as zeros. */
 #ifndef DEV_CPU_HALF_H
 #define DEV_CPU_HALF_H
 

@@ -34,7 +34,7 @@ static bool has_avx512bf16(void) {
 #endif
 #ifdef CPU_AMX
 /* The processor has tiles for bf16, and Linux saves them when it switches threads, for a process
- * that has asked. It is asked once, when products of bf16 are prepared: from then on stacks of
+ * that has asked. It is asked once, when the set for bf16 is looked up: from then on stacks of
  * signal handlers must be larger. */
 static bool tiles_are_there;
 static void ask_for_tiles(void) {
