@@ -50,7 +50,7 @@ struct dev_kind {
     /* Null if it can run the node, else the reason why not, a static text. */
     const char *(*declines)(const tri_node *n);
     /* What its bits depend on, for the first line of a run, checkpoints and `trireme doctor`:
-     * "arithmetic 1". native: with --math native. */
+     * "arithmetic 2". native: with --math native. */
     void (*describe)(struct dev *d, bool native, char *text, size_t bytes);
     /* The instruction set of its kernels, which changes no result; nullable. *remark, unless remark
      * is null: null, or why it is that one. */
