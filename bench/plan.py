@@ -16,8 +16,9 @@ times at most, if the middle half of the ratios is wider than 10 %, and then cou
 
 Usage: plan.py BUILD [--cells NETWORK/PLACE,...] [--results FILE] [--pairs N]
                [--within PERCENT] [--choice [NETWORK,...]]
---within: short networks; fail if the error of a cell is larger four times, or if with prices 1.1
-times as high no cell would be more than SEEN percent off. Exits with 77 if pairs do not agree."""
+--within: short networks; fail if the error of a cell is larger four times, or if all cells are more
+than TOGETHER percent off to the same side, as with prices 1.1 times as high. Exits with 77 if pairs
+do not agree."""
 import argparse
 import json
 import os
@@ -40,7 +41,7 @@ NETWORKS = {
     "gpt2-small": "gpt2-small:seq=64 --batch 4",
 }
 SHORT = {"gpt2-tiny": "gpt2-tiny:seq=32,vocab=1000 --batch 8"}
-SEEN = 7
+TOGETHER = 7
 seconds_of_steps = 1.5  # of the steps that are measured, by the prediction
 DIVIDED = {"gpt2-tiny": "--stages 2", "gpt2-small": "--mesh model=2 --strategy megatron",
            "bert-tiny": "--mesh model=2 --strategy megatron", "resnet18": "--stages 2",
@@ -247,8 +248,9 @@ def error(is_):
     return 100 * max(0, off) * (1 if is_["ratio"] > 1 else -1)
 
 
-def seen_if_high(cells):
-    return any(100 * abs(1.1 * x["ratio"] - 1) > SEEN for x in cells)
+def are_scaled(cells):
+    off = [100 * (x["ratio"] - 1) for x in cells]
+    return bool(off) and (min(off) > TOGETHER or max(off) < -TOGETHER)
 
 
 def line(is_):
@@ -305,7 +307,7 @@ def main():
             found.append(is_)
             print(line(is_), flush=True)
         for i in range(3 * len(cells)):
-            if not a.within or seen_if_high(found):
+            if not a.within or not are_scaled(found):
                 break
             again = measure(trireme, cells[i % len(cells)], a.pairs)
             if again["width"] <= 0.1 and abs(error(again)) <= a.within:
@@ -325,8 +327,8 @@ def main():
             sys.exit(1)
         if len(good) < len(found):  # the machine has other work
             sys.exit(77)
-        if not seen_if_high(good):
-            raise SystemExit("prices 1.1 times as high would pass, too")
+        if are_scaled(good):
+            raise SystemExit(f"all cells are more than {TOGETHER} % off to the same side")
 
 
 if __name__ == "__main__":
