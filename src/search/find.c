@@ -366,21 +366,22 @@ static tri_status measure(struct find *f) {
 
 /* ---- all ---- */
 
-/* Stages are cut by the prices that were measured, if that fits and is faster. */
+/* Stages are cut by the prices that were measured, if that fits: the plans that are found depend on
+ * prices alone, not on when they were measured. */
 static tri_status cut_again(struct find *f, struct found *p) {
     struct found now = *p;
     tri_options *o = &now.t.options;
     tri_status status = fit_cuts(f->own, &p->t, f->prices, &f->arena, &o->cuts);
     const char *before = p->run->options.cuts;
     if (status || !o->cuts || (before && !strcmp(o->cuts, before))) return status;
-    now.tried = false;
     now.run = trial_plan(f->own, &now.t);
     if (!now.run) return base_last() == TRI_FAILED ? TRI_FAILED : TRI_OK;
     now.bytes = trial_needs(now.run);
     status = price(f, &now);
-    const bool better = now.bytes <= f->limit && now.price.step.seconds < p->price.step.seconds;
-    trial_end(f->own, status || !better ? now.run : p->run);
-    if (!status && better) *p = now;
+    now.tried = p->tried && !is_rated(&now);
+    const bool fits = !status && now.bytes <= f->limit;
+    trial_end(f->own, fits ? p->run : now.run);
+    if (fits) *p = now;
     return status;
 }
 
@@ -470,13 +471,13 @@ tri_status find_plans(tri_run *own, const struct find_ask *ask, struct prices *p
     tri_status status = name ? list(out) : base_no_memory("plans");
     for (size_t i = 0; i < out->n && !status; i++) status = look(out, i); /* n grows */
     /* Prices that were measured may show that some were cut too early. */
-    bool again = false, anew;
+    bool anew;
     do {
+        const double before = out->measured;
         if (!status) status = price_all(out);
         if (!status) status = measure(out);
-        anew = !status && !again && out->measured > 0;
-        if (anew) status = search_again(out);
-        again = out->measured > 0;
+        anew = out->measured > before;
+        if (!status && anew) status = search_again(out);
     } while (!status && (anew || look_again(out, &status)));
     sort(out);
     if (!status) status = price_alone(out);
