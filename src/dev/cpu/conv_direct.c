@@ -11,6 +11,7 @@
 #include "dev/cpu/conv_own.h"
 #include "dev/cpu/conv_rows.h"
 #include "dev/cpu/conv_sums.h"
+#include "dev/cpu/conv_tiles.h"
 #include "dev/cpu/gemm.h"
 #include "dev/cpu/half.h"
 #include "dev/cpu/turn.h"
@@ -31,6 +32,7 @@ struct state {
     int64_t reads, makes;       /* channels of a group of them */
     int64_t steps;              /* of a panel of the weight */
     bool pairs;                 /* the weight is bf16 in panels of pairs */
+    bool tiles;                 /* conv_tiles.h */
     bool packs;                 /* a first round packs the weight */
     int64_t packers, parts;     /* parts of the rounds */
 };
@@ -52,13 +54,6 @@ static int64_t remainders(const struct state *s, int64_t stride) { return s->bac
 static int64_t panels_of(const struct state *s) { return (s->makes + BLOCK - 1) / BLOCK; }
 
 static int64_t panel_floats(const struct state *s) { return s->steps * BLOCK; }
-
-/* Where tap t of those of the axes is in the kernel. */
-static int64_t tap_of(const struct state *s, const struct conv_axis *down,
-                      const struct conv_axis *across, int64_t t) {
-    return (down->tap + t / across->taps * down->next_tap) * s->w.kw + across->tap +
-           t % across->taps * across->next_tap;
-}
 
 /* An element of a plain weight of a group; -1: there is none. */
 static int64_t weight_at(const struct state *s, int64_t group, int64_t made, int64_t tap,
@@ -86,7 +81,7 @@ static float *pack_half_taps(const struct state *s, const uint16_t *weight, int6
                              const struct conv_axis *across, float *to) {
     const int64_t terms = down->taps * across->taps * s->reads, taps = s->w.kh * s->w.kw;
     const int64_t each = s->pairs ? 2 : 1;
-    int64_t tap = terms ? tap_of(s, down, across, 0) : 0, k = 0, t = 0;
+    int64_t tap = terms ? conv_tap(down, across, s->w.kw, 0) : 0, k = 0, t = 0;
     for (int64_t begin = 0, n; begin < terms; begin += n, to += half_steps(n) * BLOCK) {
         half_step_bits pair[HALF_GROUP / 2][BLOCK] = {0};
         n = least(terms - begin, HALF_GROUP);
@@ -98,7 +93,7 @@ static float *pack_half_taps(const struct state *s, const uint16_t *weight, int6
                 if (at >= 0) pair[i / 2][j] |= (uint32_t)weight[at] << i % 2 * 16;
             }
             k += each;
-            if (k == s->reads) k = 0, tap = tap_of(s, down, across, ++t);
+            if (k == s->reads) k = 0, tap = conv_tap(down, across, s->w.kw, ++t);
         }
         half_pairs((const float *)(const void *)pair, (n + 1) / 2 * 2, BLOCK, to);
     }
@@ -357,7 +352,7 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
     k->runs = k->k = 0;
     k->b = b;
     for (int64_t t = 0; t < taps; t++) {
-        const int64_t tap = tap_of(s, down, across, t);
+        const int64_t tap = conv_tap(down, across, s->w.kw, t);
         const bool last = t + 1 == taps;
         conv_places_read(down, across, t / across->taps, t % across->taps, &k->at);
         /* They read places that lie together, as a product takes them. */
@@ -378,6 +373,33 @@ static void multiply(const struct state *s, const tri_call *c, int64_t group, co
         add_bias(s, element_at(s->half, c->in[2], group * s->makes), &g);
     if (stores(s)) store(s, k, y);
 }
+
+#if HALF_TILES
+static struct conv_tiles tiles_of(const struct state *s, const struct conv_axis *down,
+                                  const struct conv_axis *across) {
+    return (struct conv_tiles){.down = *down, .across = *across, .samples = s->w.n,
+                               .from = s->from, .to = s->to,
+                               .reads = s->reads, .makes = s->makes, .kw = s->w.kw,
+                               .packed = s->packs, .b_panel = panel_floats(s)};
+}
+
+static void run_tiles(const struct state *s, const tri_call *c, const struct conv_axis *down,
+                      const struct conv_axis *across, int64_t b, struct cpu_range samples) {
+    struct conv_tiles t = tiles_of(s, down, across);
+    const int64_t panels = panels_of(s);
+    t.samples = samples.end - samples.begin;
+    for (int64_t group = 0; group < s->w.groups; group++) {
+        const float *weight = s->packs ? (const float *)c->shared + b : c->in[1];
+        t.b = weight + group * panels * panel_floats(s);
+        t.x = (const uint16_t *)c->in[0] + samples.begin * conv_plane_size(&s->from) +
+              group * s->reads * s->from.h * s->from.w;
+        t.y = (uint16_t *)c->out[0] + samples.begin * conv_plane_size(&s->to) +
+              group * s->makes * s->to.h * s->to.w;
+        if (c->node->n_in > 2 && !s->back) t.bias = (const uint16_t *)c->in[2] + group * s->makes;
+        conv_tiles_run(&t, c->scratch);
+    }
+}
+#endif
 
 /* The places of one remainder, of some samples; all groups. */
 static void run_places(const struct state *s, const tri_call *c, const struct conv_axis *down,
@@ -415,7 +437,11 @@ static void run(const tri_call *c) {
     for (int64_t i = 0, b = 0; i < remainders(s, s->w.sh); i++)
         for (int64_t j = 0; j < remainders(s, s->w.sw); j++) {
             const struct conv_axis down = down_of(s, i), across = across_of(s, j);
-            run_places(s, c, &down, &across, b, samples);
+#if HALF_TILES
+            if (s->tiles) run_tiles(s, c, &down, &across, b, samples);
+            else
+#endif
+                run_places(s, c, &down, &across, b, samples);
             b += k_steps(s->half, down.taps * across.taps * s->reads) * BLOCK;
         }
 }
@@ -443,16 +469,35 @@ static tri_status prepare(const tri_node *n, void **state) {
             s->steps += k_steps(s->half, down_of(s, i).taps * across_of(s, j).taps * s->reads);
     s->parts = conv_sample_parts(&s->w, conv_parts(&s->w));
     s->pairs = s->half && *n->in[1]->pack;
-    s->packs = s->half || !*n->in[1]->pack;
+    s->tiles = HALF_TILES && s->half && !plain(&s->from) && !plain(&s->to) &&
+               s->reads % HALF_GROUP == 0;
+    s->packs = s->half ? !(s->tiles && s->pairs) : !*n->in[1]->pack;
     s->packers = s->packs ? least(CONV_MOST_PARTS, s->w.groups * panels_of(s)) : 0;
     return TRI_OK;
 }
+
+#if HALF_TILES
+static size_t tiles_scratch(const struct state *s) {
+    size_t most = 0;
+    for (int64_t i = 0; i < remainders(s, s->w.sh); i++)
+        for (int64_t j = 0; j < remainders(s, s->w.sw); j++) {
+            const struct conv_axis down = down_of(s, i), across = across_of(s, j);
+            const struct conv_tiles t = tiles_of(s, &down, &across);
+            const size_t bytes = conv_tiles_scratch(&t);
+            if (bytes > most) most = bytes;
+        }
+    return most;
+}
+#endif
 
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;
     const int64_t made = stores(s) ? CHUNK * panels_of(s) * BLOCK : 0;
     (void)n;
     k->scratch = sizeof(struct chunk) + (size_t)made * sizeof(float);
+#if HALF_TILES
+    if (s->tiles) k->scratch = tiles_scratch(s);
+#endif
     k->parts = s->packs ? s->packers : s->parts;
     k->then = s->packs ? s->parts : 0;
     if (s->packs)

@@ -31,6 +31,13 @@ INLINE struct conv_axis conv_axis_of(bool back, int64_t remainder, int64_t place
     return a;
 }
 
+/* Where tap t of those of both axes is in a kernel of kw columns. */
+INLINE int64_t conv_tap(const struct conv_axis *down, const struct conv_axis *across, int64_t kw,
+                        int64_t t) {
+    return (down->tap + t / across->taps * down->next_tap) * kw + across->tap +
+           t % across->taps * across->next_tap;
+}
+
 struct conv_plane {
     int64_t channels, h, w;
     int64_t place; /* elements from one place to the next: 16 in blocks of channels, or 1 */

@@ -51,25 +51,26 @@ INLINE void take_pairs(const uint16_t *from, int64_t step, int64_t lines, int64_
 /* Packs `lines` rows of a, or columns of b: of a tile's 16 lines the 32 of a group, or the pairs of
  * the group for all 16. */
 INLINE void pack(const bool pairs, const uint16_t *x, int64_t line, int64_t step, int64_t lines,
-                 int64_t k, uint16_t *to) {
+                 int64_t k, float *to) {
     for (int64_t i = 0; i < lines; i += SIDE)
-        for (int64_t g = 0; g < k; g += GROUP, to += TILE) {
+        for (int64_t g = 0; g < k; g += GROUP, to += TILE / 2) {
             const uint16_t *from = x + i * line + g * step;
             __m512i r[SIDE];
             if (step == 1) take_lines(from, line, lines - i, k - g, r);
             else take_pairs(from, step, lines - i, k - g, r);
             if (pairs == (step == 1)) half_turn_words(r);
             UNROLL for (int row = 0; row < SIDE; row++)
-                _mm512_store_si512(to + row * GROUP, r[row]);
+                _mm512_store_si512(to + row * SIDE, r[row]);
         }
 }
 
 /* ---- tiles of c ---- */
 
-/* What a product of up to two tiles of rows by two of columns adds up, group by group. */
+/* What a product of up to two tiles of rows by two of columns adds up, group by group. Rows of a
+ * tile lie 64 bytes apart. */
 struct terms {
-    const void *a[2][GEMM_TILES_RUNS], *b[2][GEMM_TILES_RUNS];
-    size_t b_row; /* bytes from pair to pair in a tile of b; of a, rows lie together */
+    const float *a[2], *b[2];
+    const struct gemm_run *run;
     int64_t n;
 };
 
@@ -88,16 +89,16 @@ INLINE void multiply(const int down, const int across, const struct terms *t, fl
         if (down > 1) _tile_loadd(2, below, row);
         if (down > 1 && across > 1) _tile_loadd(3, below + c_panel, row);
     }
-    for (int64_t i = 0; i < t->n; i++) {
-        _tile_loadd(4, t->a[0][i], 64);
-        _tile_loadd(6, t->b[0][i], t->b_row);
+    for (const struct gemm_run *run = t->run; run < t->run + t->n; run++) {
+        _tile_loadd(4, t->a[0] + run->a, 64);
+        _tile_loadd(6, t->b[0] + run->b, 64);
         _tile_dpbf16ps(0, 4, 6);
         if (across > 1) {
-            _tile_loadd(7, t->b[1][i], t->b_row);
+            _tile_loadd(7, t->b[1] + run->b, 64);
             _tile_dpbf16ps(1, 4, 7);
         }
         if (down > 1) {
-            _tile_loadd(5, t->a[1][i], 64);
+            _tile_loadd(5, t->a[1] + run->a, 64);
             _tile_dpbf16ps(2, 5, 6);
             if (across > 1) _tile_dpbf16ps(3, 5, 7);
         }
@@ -145,28 +146,30 @@ static void multiply_rows(int64_t rows, int64_t columns, const struct terms *t, 
 
 /* ---- products in runs ---- */
 
+/* Turns what two tiles of rows read; the runs then are those of `own`. */
+static void turn_rows(const struct gemm_block *g, int64_t m, int64_t rows,
+                      float (*turned)[GEMM_TILES_RUNS][TILE / 2], struct gemm_run *own) {
+    for (int64_t i = 0; i < g->runs; i++) {
+        own[i] = (struct gemm_run){i * (TILE / 2), g->run[i].b, 0};
+        for (int64_t k = 0; k * SIDE < rows; k++)
+            half_turn(g->a + g->run[i].a + m + k * SIDE, g->a_k, turned[k][i]);
+    }
+}
+
 void gemm_tiles_runs(const struct gemm_block *g) {
-    struct terms t = {.b_row = (size_t)g->b_k * sizeof *g->b, .n = g->runs};
     float turned[2][GEMM_TILES_RUNS][TILE / 2] __attribute__((aligned(64)));
+    struct gemm_run own[GEMM_TILES_RUNS];
     _tile_loadconfig(&tiles_used);
     for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
         const int64_t rows = least(g->m - m, 2 * SIDE);
-        for (int64_t i = 0; i < g->runs; i++)
-            for (int64_t k = 0; k * SIDE < rows; k++) {
-                const float *a = g->a + g->run[i].a;
-                if (g->a_k == 1) {
-                    t.a[k][i] = a + (m + k * SIDE) * HALF_STEPS;
-                    continue;
-                }
-                half_turn(a + m + k * SIDE, g->a_k, turned[k][i]);
-                t.a[k][i] = turned[k][i];
-            }
+        struct terms t = {.run = g->run, .n = g->runs};
+        if (g->a_k != 1) turn_rows(g, m, rows, turned, own), t.run = own;
+        for (int64_t k = 0; k < 2; k++)
+            t.a[k] = g->a_k == 1 ? g->a + (m + k * SIDE) * HALF_STEPS : turned[k][0];
         for (int64_t n = 0; n < g->n; n += 2 * SIDE) {
             const int64_t columns = least(g->n - n, 2 * SIDE);
             float *c[2 * SIDE];
-            for (int64_t i = 0; i < g->runs; i++)
-                for (int64_t k = 0; k < 2; k++)
-                    t.b[k][i] = g->b + g->run[i].b + (n / SIDE + k) * g->b_panel;
+            for (int64_t k = 0; k < 2; k++) t.b[k] = g->b + (n / SIDE + k) * g->b_panel;
             for (int64_t r = 0; r < rows; r++) c[r] = g->c[m + r] + n / SIDE * g->c_panel;
             /* The last panel of c is whole. */
             multiply_rows(rows, (columns + SIDE - 1) / SIDE * SIDE, &t, c, g->c_panel, g->add);
@@ -175,32 +178,61 @@ void gemm_tiles_runs(const struct gemm_block *g) {
     _tile_release();
 }
 
-/* ---- large products ---- */
-
-static void list_tiles(const uint16_t *from, int64_t next, int64_t lines, int64_t n,
-                       const void *tile[2][GEMM_TILES_RUNS]) {
-    for (int64_t k = 0; k * SIDE < lines; k++)
-        for (int64_t i = 0; i < n; i++) tile[k][i] = from + k * next + i * TILE;
+/* Of up to two tiles of rows and columns. */
+static void round_rows(const struct gemm_rounded *g, int64_t m, int64_t n, const float *tiles) {
+    const int64_t rows = least(g->m - m, 2 * SIDE);
+    for (int64_t k = 0; k < 2 && n + k * SIDE < g->n; k++) {
+        uint16_t *c = g->c + (n / SIDE + k) * g->c_panel;
+        const vec bias = g->bias ? vec_load(TRI_BF16, g->bias, n + k * SIDE) : (vec){0};
+        for (int64_t r = 0; r < rows; r++) {
+            vec x = *(const vec_at *)(tiles + r * 2 * SIDE + k * SIDE);
+            if (g->bias) x += bias;
+            if (g->row[m + r] >= 0) vec_store(TRI_BF16, c, g->row[m + r], x);
+        }
+    }
 }
+
+void gemm_tiles_rounded(const struct gemm_rounded *g) {
+    float tiles[4 * SIDE * SIDE] __attribute__((aligned(64)));
+    _tile_loadconfig(&tiles_used);
+    for (int64_t n = 0; n < g->n; n += 2 * SIDE)
+        for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
+            struct terms t = {.run = g->run, .n = g->runs};
+            for (int64_t k = 0; k < 2; k++) {
+                t.a[k] = g->a + (m + k * SIDE) * HALF_STEPS;
+                t.b[k] = g->b + (n / SIDE + k) * g->b_panel;
+            }
+            multiply_any(g->m - m, g->n - n, &t, tiles, 2 * SIDE, SIDE, false);
+            round_rows(g, m, n, tiles);
+        }
+    _tile_release();
+}
+
+/* ---- large products ---- */
 
 void gemm_tiles(const struct product *p, float *scratch) {
     _tile_loadconfig(&tiles_used);
     for (int64_t first = 0; first < p->k; first += GEMM_TILES_BLOCK) {
         const int64_t k = least(p->k - first, GEMM_TILES_BLOCK);
-        struct terms t = {.b_row = 64, .n = (k + GROUP - 1) / GROUP};
-        const int64_t next = t.n * TILE;
-        uint16_t *a = (uint16_t *)(void *)scratch, *b = a + (p->m + SIDE - 1) / SIDE * next;
+        struct gemm_run run[GEMM_TILES_RUNS];
+        struct terms t = {.run = run};
+        for (; t.n * GROUP < k; t.n++)
+            run[t.n] = (struct gemm_run){t.n * (TILE / 2), t.n * (TILE / 2), 0};
+        const int64_t next = t.n * (TILE / 2);
+        float *a = scratch, *b = a + (p->m + SIDE - 1) / SIDE * next;
         pack(false, (const uint16_t *)p->a + first * p->a_k, p->a_row, p->a_k, p->m, k, a);
         for (int64_t n = 0; n < p->n; n += 2 * SIDE) {
             const int64_t columns = least(p->n - n, 2 * SIDE);
             pack(true, (const uint16_t *)p->b + first * p->b_k + n * p->b_column, p->b_column,
                  p->b_k, columns, k, b);
-            list_tiles(b, next, columns, t.n, t.b);
             for (int64_t m = 0; m < p->m; m += 2 * SIDE) {
                 const int64_t rows = least(p->m - m, 2 * SIDE);
                 float *c[2 * SIDE];
                 for (int64_t r = 0; r < rows; r++) c[r] = p->c + (m + r) * p->c_row + n;
-                list_tiles(a + m / SIDE * next, next, rows, t.n, t.a);
+                for (int64_t i = 0; i < 2; i++) {
+                    t.a[i] = a + (m / SIDE + i) * next;
+                    t.b[i] = b + i * next;
+                }
                 multiply_rows(rows, columns, &t, c, SIDE, first > 0);
             }
         }

@@ -14,4 +14,18 @@ void gemm_tiles(const struct product *p, float *scratch);
  * read. */
 void gemm_tiles_runs(const struct gemm_block *g);
 
+/* A product whose sums are rounded as they are stored. Rows of a up to a multiple of 16 are read. */
+struct gemm_rounded {
+    int64_t m, n; /* n: a multiple of 16 */
+    const struct gemm_run *run; /* a group each */
+    int64_t runs;
+    const float *a, *b; /* rows 16 apart */
+    int64_t b_panel;
+    const uint16_t *bias; /* null: none */
+    uint16_t *c;
+    const int64_t *row; /* where row m begins in c; -1: it is left out */
+    int64_t c_panel;    /* elements to the next 16 columns */
+};
+void gemm_tiles_rounded(const struct gemm_rounded *g);
+
 #endif
