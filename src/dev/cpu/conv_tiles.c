@@ -197,9 +197,10 @@ void conv_tiles_run(const struct conv_tiles *t, void *scratch) {
         const int64_t first = all * i / strips, lines = all * (i + 1) / strips - first;
         copy_strip(t, &s, first, lines, r.copy);
         list_rows(t, &s, first, lines, r.row);
-        gemm_tiles_rounded(&(struct gemm_rounded){
-            .m = lines * s.across.length, .n = t->makes, .run = r.run, .runs = runs_of(t),
-            .a = r.copy, .b = t->b, .b_panel = t->b_panel, .bias = t->bias, .c = t->y,
-            .row = r.row, .c_panel = t->to.h * t->to.w * BLOCK});
+        const struct gemm_tiled g = {.m = lines * s.across.length, .n = t->makes, .run = r.run,
+                                     .runs = runs_of(t), .a = r.copy, .b = t->b,
+                                     .b_panel = t->b_panel};
+        gemm_tiles_rounded(&g, &(struct gemm_rounded){t->bias, t->y, r.row,
+                                                      t->to.h * t->to.w * BLOCK});
     }
 }

@@ -178,32 +178,50 @@ void gemm_tiles_runs(const struct gemm_block *g) {
     _tile_release();
 }
 
+/* ---- whole tiles ---- */
+
+static struct terms terms_at(const struct gemm_tiled *g, int64_t m, int64_t n) {
+    struct terms t = {.run = g->run, .n = g->runs};
+    for (int64_t k = 0; k < 2; k++) {
+        t.a[k] = g->a + (m + k * SIDE) * HALF_STEPS;
+        t.b[k] = g->b + (n / SIDE + k) * g->b_panel;
+    }
+    return t;
+}
+
+void gemm_tiles_sums(const struct gemm_tiled *g, float *c, int64_t c_row, bool add) {
+    _tile_loadconfig(&tiles_used);
+    for (int64_t n = 0; n < g->n; n += 2 * SIDE)
+        for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
+            const struct terms t = terms_at(g, m, n);
+            multiply_any(g->m - m, g->n - n, &t, c + m * c_row + n, c_row, SIDE, add);
+        }
+    _tile_release();
+}
+
 /* Of up to two tiles of rows and columns. */
-static void round_rows(const struct gemm_rounded *g, int64_t m, int64_t n, const float *tiles) {
+static void round_rows(const struct gemm_tiled *g, const struct gemm_rounded *to, int64_t m,
+                       int64_t n, const float *tiles) {
     const int64_t rows = least(g->m - m, 2 * SIDE);
     for (int64_t k = 0; k < 2 && n + k * SIDE < g->n; k++) {
-        uint16_t *c = g->c + (n / SIDE + k) * g->c_panel;
-        const vec bias = g->bias ? vec_load(TRI_BF16, g->bias, n + k * SIDE) : (vec){0};
+        uint16_t *c = to->c + (n / SIDE + k) * to->c_panel;
+        const vec bias = to->bias ? vec_load(TRI_BF16, to->bias, n + k * SIDE) : (vec){0};
         for (int64_t r = 0; r < rows; r++) {
             vec x = *(const vec_at *)(tiles + r * 2 * SIDE + k * SIDE);
-            if (g->bias) x += bias;
-            if (g->row[m + r] >= 0) vec_store(TRI_BF16, c, g->row[m + r], x);
+            if (to->bias) x += bias;
+            if (to->row[m + r] >= 0) vec_store(TRI_BF16, c, to->row[m + r], x);
         }
     }
 }
 
-void gemm_tiles_rounded(const struct gemm_rounded *g) {
+void gemm_tiles_rounded(const struct gemm_tiled *g, const struct gemm_rounded *to) {
     float tiles[4 * SIDE * SIDE] __attribute__((aligned(64)));
     _tile_loadconfig(&tiles_used);
     for (int64_t n = 0; n < g->n; n += 2 * SIDE)
         for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
-            struct terms t = {.run = g->run, .n = g->runs};
-            for (int64_t k = 0; k < 2; k++) {
-                t.a[k] = g->a + (m + k * SIDE) * HALF_STEPS;
-                t.b[k] = g->b + (n / SIDE + k) * g->b_panel;
-            }
+            const struct terms t = terms_at(g, m, n);
             multiply_any(g->m - m, g->n - n, &t, tiles, 2 * SIDE, SIDE, false);
-            round_rows(g, m, n, tiles);
+            round_rows(g, to, m, n, tiles);
         }
     _tile_release();
 }

@@ -14,18 +14,24 @@ void gemm_tiles(const struct product *p, float *scratch);
  * read. */
 void gemm_tiles_runs(const struct gemm_block *g);
 
-/* A product whose sums are rounded as they are stored. Rows of a up to a multiple of 16 are read. */
-struct gemm_rounded {
-    int64_t m, n; /* n: a multiple of 16 */
+/* A product of whole tiles, of a in place: its rows lie side by side, as those of a panel of b. */
+struct gemm_tiled {
+    int64_t m, n; /* multiples of 16; of m that is none, rows of a up to the next are read */
     const struct gemm_run *run; /* a group each */
     int64_t runs;
-    const float *a, *b; /* rows 16 apart */
+    const float *a, *b;
     int64_t b_panel;
+};
+/* m is a multiple of 16. */
+void gemm_tiles_sums(const struct gemm_tiled *g, float *c, int64_t c_row, bool add);
+
+/* Where sums are stored, rounded to bf16. */
+struct gemm_rounded {
     const uint16_t *bias; /* null: none */
     uint16_t *c;
-    const int64_t *row; /* where row m begins in c; -1: it is left out */
+    const int64_t *row; /* where each row begins in c; -1: it is left out */
     int64_t c_panel;    /* elements to the next 16 columns */
 };
-void gemm_tiles_rounded(const struct gemm_rounded *g);
+void gemm_tiles_rounded(const struct gemm_tiled *g, const struct gemm_rounded *to);
 
 #endif
