@@ -273,18 +273,19 @@ static void sum_up(const struct window *w, bool half, struct cpu_range r, const 
 }
 
 #if HALF_TILES
+static bool by_tiles(const struct window *w, bool half) { return half && conv_tiles_dw_takes(w); }
+
 static size_t scratch_by_tiles(const struct window *w, bool half, int64_t outputs) {
-    return half && conv_tiles_dw_takes(w) ? conv_tiles_dw_scratch(outputs)
-                                          : scratch_of(w, half, outputs);
+    return by_tiles(w, half) ? conv_tiles_dw_scratch(w, outputs) : scratch_of(w, half, outputs);
 }
 
 static void sum_by_tiles(const struct window *w, bool half, struct cpu_range r, const void *dy,
                          const void *x, float *sum, void *scratch) {
-    if (half && conv_tiles_dw_takes(w)) conv_tiles_dw(w, r, dy, x, sum, scratch);
+    if (by_tiles(w, half)) conv_tiles_dw(w, r, dy, x, sum, scratch);
     else sum_up(w, half, r, dy, x, sum, scratch);
 }
 
-const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_by_tiles, sum_by_tiles};
+const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_by_tiles, sum_by_tiles, by_tiles};
 #else
-const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_of, sum_up};
+const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_of, sum_up, NULL};
 #endif

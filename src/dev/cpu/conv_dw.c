@@ -103,7 +103,7 @@ static void lay_scratch(struct state *s) {
 }
 
 static tri_status prepare(const tri_node *n, void **state) {
-    const struct pack order = {.rank = 4, .order = {0, 2, 3, 1}};
+    struct pack order = {.rank = 4, .order = {0, 2, 3, 1}};
     tri_status status = cpu_state(n, sizeof(struct state), state);
     if (status) return status;
     struct state *s = *state;
@@ -112,6 +112,10 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->winograd = tri_attr_int(n, "way") == WAY_WINOGRAD && conv_wino_fits(n, &s->w);
     s->way = way_of(s->winograd, s->type == TRI_BF16);
     divide(n, s);
+    if (s->way->blocks && s->way->blocks(&s->w, s->type == TRI_BF16)) {
+        order.blocks = 2;
+        for (int i = 0; i < 2; i++) order.dim[i] = i, order.size[i] = DW_BLOCK;
+    }
     status = s->by_outputs ? conv_sums_make(n, &order, DW_BLOCK, s->parts, &s->sums)
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
     if (s->by_outputs) s->parts = s->sums.parts;

@@ -10,13 +10,15 @@
 #define PANELS 2            /* of x, which are paired together */
 #define TILE (16 * BLOCK)   /* floats */
 #define UNEVEN 16           /* floats after dy's tiles of a group, for the sets of a cache */
-#define TURNED (256 << 10)  /* floats of dy, about, in the second cache */
+#define TURNED (256 << 10)  /* floats of dy in the second cache */
 
-_Static_assert(GEMM_TILES_RUNS * HALF_GROUP >= 2 * GEMM_BLOCK, "a block of places fits");
+#define SUMS (256 << 10)    /* floats of sums that the second cache keeps */
+#define PLACES 1024         /* that are multiplied together, at most */
 
-/* Places that are multiplied together. */
-static int64_t places_of(int64_t outputs) {
-    return TURNED / outputs * 2 < 2 * GEMM_BLOCK ? GEMM_BLOCK : 2 * GEMM_BLOCK;
+/* Fewer places where sums stay in the cache, so that what is paired of x is in the first. */
+static int64_t places_of(const struct window *w, int64_t outputs) {
+    const bool kept = outputs * w->kh * w->kw * w->c / w->groups <= SUMS;
+    return kept || outputs * PLACES > 2 * TURNED ? PLACES / 2 : PLACES;
 }
 
 static int64_t group_floats(int64_t outputs) { return outputs * BLOCK + UNEVEN; }
@@ -26,8 +28,8 @@ bool conv_tiles_dw_takes(const struct window *w) {
 }
 
 /* [group, output, pair], x's panels, then where places are. */
-size_t conv_tiles_dw_scratch(int64_t outputs) {
-    const int64_t k = places_of(outputs), groups = k / HALF_GROUP;
+size_t conv_tiles_dw_scratch(const struct window *w, int64_t outputs) {
+    const int64_t k = places_of(w, outputs), groups = k / HALF_GROUP;
     return (size_t)(groups * (group_floats(outputs) + PANELS * TILE)) * sizeof(float) +
            (size_t)k * sizeof(int64_t);
 }
@@ -77,7 +79,7 @@ static void turn_dy(const struct window *w, struct cpu_range r, const uint16_t *
         }
 }
 
-/* A block of places. sum: of the part's outputs. */
+/* A block of places. sum [output / 16, tap, channel / 16, 16, 16] */
 static void add_places(const struct window *w, struct cpu_range r, const uint16_t *dy,
                        const uint16_t *x, int64_t first, int64_t k, float *sum, void *scratch) {
     const int64_t reads = w->c / w->groups, makes = w->o / w->groups, plane = w->h * w->w;
@@ -87,7 +89,7 @@ static void add_places(const struct window *w, struct cpu_range r, const uint16_
     int64_t *read = (int64_t *)(void *)(pairs + PANELS * panel);
     const struct window own = {.c = w->o, .h = w->oh, .w = w->ow, .oh = w->oh, .ow = w->ow,
                                .kw = 1, .sh = 1, .sw = 1};
-    struct gemm_run run[GEMM_TILES_RUNS];
+    struct gemm_run run[PLACES / HALF_GROUP];
     list_reads(&own, 0, first, k, read);
     turn_dy(w, r, dy, read, groups, turned);
     for (int64_t g = 0; g < groups; g++) run[g] = (struct gemm_run){g * each, g * TILE, 0};
@@ -108,8 +110,9 @@ static void add_places(const struct window *w, struct cpu_range r, const uint16_
                 const struct gemm_tiled product = {
                     .m = m, .n = n, .run = run, .runs = groups,
                     .a = turned + (begin - r.begin) * BLOCK, .b = pairs, .b_panel = panel};
-                gemm_tiles_sums(&product, sum + ((begin - r.begin) * taps + t) * reads + c,
-                                taps * reads, first > 0);
+                gemm_tiles_sums(&product,
+                                sum + (begin - r.begin) * taps * reads + (t * reads + c) * BLOCK,
+                                taps * reads * BLOCK, first > 0);
             }
         }
     }
@@ -117,7 +120,9 @@ static void add_places(const struct window *w, struct cpu_range r, const uint16_
 
 void conv_tiles_dw(const struct window *w, struct cpu_range r, const void *dy, const void *x,
                    float *sum, void *scratch) {
-    const int64_t places = w->n * w->oh * w->ow, block = places_of(r.end - r.begin);
+    const int64_t places = w->n * w->oh * w->ow, most = places_of(w, r.end - r.begin);
+    const int64_t blocks = (places + most - 1) / most * HALF_GROUP;
+    const int64_t block = (places + blocks - 1) / blocks * HALF_GROUP;
     for (int64_t first = 0; first < places; first += block)
         add_places(w, r, dy, x, first, least(block, places - first), sum, scratch);
 }

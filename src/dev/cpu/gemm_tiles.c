@@ -76,9 +76,9 @@ struct terms {
 
 /* Adds to c, or sets it. */
 INLINE void multiply(const int down, const int across, const struct terms *t, float *c,
-                     int64_t c_row, int64_t c_panel, bool add) {
+                     int64_t c_row, int64_t c_down, int64_t c_panel, bool add) {
     const size_t row = (size_t)c_row * sizeof *c;
-    float *below = c + SIDE * c_row;
+    float *below = c + c_down;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
@@ -110,11 +110,11 @@ INLINE void multiply(const int down, const int across, const struct terms *t, fl
 }
 
 static void multiply_any(int64_t rows, int64_t columns, const struct terms *t, float *c,
-                         int64_t c_row, int64_t c_panel, bool add) {
-    if (rows > SIDE && columns > SIDE) multiply(2, 2, t, c, c_row, c_panel, add);
-    else if (rows > SIDE) multiply(2, 1, t, c, c_row, c_panel, add);
-    else if (columns > SIDE) multiply(1, 2, t, c, c_row, c_panel, add);
-    else multiply(1, 1, t, c, c_row, c_panel, add);
+                         int64_t c_row, int64_t c_down, int64_t c_panel, bool add) {
+    if (rows > SIDE && columns > SIDE) multiply(2, 2, t, c, c_row, c_down, c_panel, add);
+    else if (rows > SIDE) multiply(2, 1, t, c, c_row, c_down, c_panel, add);
+    else if (columns > SIDE) multiply(1, 2, t, c, c_row, c_down, c_panel, add);
+    else multiply(1, 1, t, c, c_row, c_down, c_panel, add);
 }
 
 /* Rows of c by one or two panels, to or from rows of two tiles side by side. */
@@ -135,12 +135,12 @@ static void multiply_rows(int64_t rows, int64_t columns, const struct terms *t, 
     bool whole = rows % SIDE == 0 && columns % SIDE == 0;
     for (int64_t r = 1; r < rows && whole; r++) whole = c[r] - c[r - 1] == c_row;
     if (whole) {
-        multiply_any(rows, columns, t, c[0], c_row, c_panel, add);
+        multiply_any(rows, columns, t, c[0], c_row, SIDE * c_row, c_panel, add);
         return;
     }
     float tiles[4 * SIDE * SIDE];
     if (add) copy_rows(false, c, c_panel, rows, columns, tiles);
-    multiply_any(rows, columns, t, tiles, 2 * SIDE, SIDE, add);
+    multiply_any(rows, columns, t, tiles, 2 * SIDE, 2 * SIDE * SIDE, SIDE, add);
     copy_rows(true, c, c_panel, rows, columns, tiles);
 }
 
@@ -189,12 +189,13 @@ static struct terms terms_at(const struct gemm_tiled *g, int64_t m, int64_t n) {
     return t;
 }
 
-void gemm_tiles_sums(const struct gemm_tiled *g, float *c, int64_t c_row, bool add) {
+void gemm_tiles_sums(const struct gemm_tiled *g, float *c, int64_t c_down, bool add) {
     _tile_loadconfig(&tiles_used);
     for (int64_t n = 0; n < g->n; n += 2 * SIDE)
         for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
             const struct terms t = terms_at(g, m, n);
-            multiply_any(g->m - m, g->n - n, &t, c + m * c_row + n, c_row, SIDE, add);
+            multiply_any(g->m - m, g->n - n, &t, c + m / SIDE * c_down + n * SIDE, SIDE, c_down,
+                         SIDE * SIDE, add);
         }
     _tile_release();
 }
@@ -220,7 +221,7 @@ void gemm_tiles_rounded(const struct gemm_tiled *g, const struct gemm_rounded *t
     for (int64_t n = 0; n < g->n; n += 2 * SIDE)
         for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
             const struct terms t = terms_at(g, m, n);
-            multiply_any(g->m - m, g->n - n, &t, tiles, 2 * SIDE, SIDE, false);
+            multiply_any(g->m - m, g->n - n, &t, tiles, 2 * SIDE, 2 * SIDE * SIDE, SIDE, false);
             round_rows(g, to, m, n, tiles);
         }
     _tile_release();

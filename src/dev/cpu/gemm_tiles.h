@@ -22,8 +22,8 @@ struct gemm_tiled {
     const float *a, *b;
     int64_t b_panel;
 };
-/* m is a multiple of 16. */
-void gemm_tiles_sums(const struct gemm_tiled *g, float *c, int64_t c_row, bool add);
+/* c: tiles of 16 x 16, beside each other; the next 16 rows begin c_down further. */
+void gemm_tiles_sums(const struct gemm_tiled *g, float *c, int64_t c_down, bool add);
 
 /* Where sums are stored, rounded to bf16. */
 struct gemm_rounded {
