@@ -13,7 +13,7 @@ struct state {
     struct window w;
     tri_type type;
     bool by_outputs;
-    bool winograd;
+    bool winograd, tiles;
     const struct conv_dw_way *way;
     int64_t parts;
     struct conv_sums sums;
@@ -50,7 +50,9 @@ static struct cpu_range samples_of(const struct state *s, int64_t part) {
     return (struct cpu_range){s->w.n * part / s->parts, s->w.n * (part + 1) / s->parts};
 }
 
-#define OUTPUTS 128 /* of a part by Winograd's way: each transforms all of x */
+/* Outputs of a part at least, where each part transforms all of x, or pairs it for tiles. */
+#define WINOGRAD_OUTPUTS 128
+#define TILE_OUTPUTS 64
 
 static void divide(const tri_node *n, struct state *s) {
     const struct window *w = &s->w;
@@ -58,8 +60,9 @@ static void divide(const tri_node *n, struct state *s) {
     s->by_outputs = cpu_out_count(n, 0) >= read && block_of(w, DY);
     s->parts = s->by_outputs ? conv_parts(w) : conv_sum_parts(w, conv_parts(w));
     if (!s->by_outputs && s->parts > w->n) s->parts = w->n;
-    const int64_t wide = w->o / OUTPUTS > 2 ? w->o / OUTPUTS : 2;
-    if (s->by_outputs && s->winograd && s->parts > wide) s->parts = wide;
+    const int64_t most = w->o / (s->winograd ? WINOGRAD_OUTPUTS : TILE_OUTPUTS);
+    const int64_t wide = most > 2 ? most : 2;
+    if (s->by_outputs && (s->winograd || s->tiles) && s->parts > wide) s->parts = wide;
 }
 
 static tri_status make_bring(const tri_node *n, int which, struct state *s) {
@@ -111,8 +114,9 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->type = cpu_in(n, 0)->type;
     s->winograd = tri_attr_int(n, "way") == WAY_WINOGRAD && conv_wino_fits(n, &s->w);
     s->way = way_of(s->winograd, s->type == TRI_BF16);
+    s->tiles = s->way->tiles && s->way->tiles(&s->w, s->type == TRI_BF16);
     divide(n, s);
-    if (s->way->blocks && s->way->blocks(&s->w, s->type == TRI_BF16)) {
+    if (s->tiles) {
         order.blocks = 2;
         for (int i = 0; i < 2; i++) order.dim[i] = i, order.size[i] = DW_BLOCK;
     }

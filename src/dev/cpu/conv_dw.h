@@ -20,8 +20,8 @@ struct conv_dw_way {
     /* sum [r.end - r.begin, kh, kw, c] of w->n samples: r are output channels, in whole blocks. */
     void (*sum)(const struct window *w, bool half, struct cpu_range r, const void *dy,
                 const void *x, float *sum, void *scratch);
-    /* Whether sums are blocks, [o / 16, kh, kw, c / 16, 16, 16]. Null: never. */
-    bool (*blocks)(const struct window *w, bool half);
+    /* Whether sums are in tiles, [o / 16, kh, kw, c / 16, 16, 16]. Null: never. */
+    bool (*tiles)(const struct window *w, bool half);
 };
 
 /* conv_wino_dw.c: of a 3x3 weight by Winograd's way (conv_wino.h), of what conv_wino_fits: patches
