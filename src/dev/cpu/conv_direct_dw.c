@@ -112,8 +112,11 @@ static void gather_dy(struct sums *s, int64_t first, int64_t k) {
             pack_rows(s, rows, to);
         }
 #if HALF_TILES
-        for (int64_t i = 0; s->half && i < half_steps(k); i += HALF_STEPS)
-            half_turn(to + i * BLOCK, BLOCK, to + i * BLOCK);
+        for (int64_t i = 0; s->half && i < half_steps(k); i += HALF_STEPS) {
+            float steps[HALF_STEPS * BLOCK];
+            memcpy(steps, to + i * BLOCK, sizeof steps);
+            half_turn(steps, BLOCK * sizeof *steps, to + i * BLOCK);
+        }
 #endif
     }
 }

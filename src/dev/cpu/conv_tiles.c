@@ -316,11 +316,11 @@ static void turn_dy(const struct derivative *d, const uint16_t *dy, int64_t firs
         const int64_t n = least(k - g * HALF_GROUP, HALF_GROUP), *at = d->at + g * HALF_GROUP;
         for (int64_t o = d->r.begin; o < d->r.end; o += BLOCK) {
             for (int64_t i = 0; i + 1 < n; i += 2)
-                half_step(dy + at[i + 1] + o * plane, dy + at[i] + o * plane, BLOCK,
-                          pairs + i / 2 * BLOCK);
+                _mm512_store_si512(pairs + i / 2 * BLOCK, half_pair(dy + at[i] + o * plane,
+                                                                    dy + at[i + 1] + o * plane));
             if (n % 2) half_step(NULL, dy + at[n - 1] + o * plane, BLOCK, pairs + n / 2 * BLOCK);
             clear_steps((n + 1) / 2, pairs);
-            half_turn(pairs, BLOCK, d->turned + g * d->each + (o - d->r.begin) * BLOCK);
+            half_turn(pairs, BLOCK * sizeof *pairs, d->turned + g * d->each + (o - d->r.begin) * BLOCK);
         }
     }
 }

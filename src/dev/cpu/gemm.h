@@ -68,6 +68,8 @@ struct product {
     float *c;
     int64_t c_row;
     bool half;
+    uint16_t *y; /* half: where c is stored, rounded; c is a place to sum it up */
+    int64_t y_row;
 };
 
 /* k that lie together: n of them, which begin at `a` and `b` in the factors. Of bf16, k counts
@@ -101,8 +103,6 @@ typedef void gemm_blocked_fn(const struct product *p, float *scratch);
  * k * GEMM_PANEL. Columns after the last are 0. */
 typedef void gemm_pack_fn(const float *b, int64_t b_k, int64_t b_column, int64_t k, int64_t n,
                           float *to);
-/* Rounds n floats to bf16. */
-typedef void gemm_round_fn(const float *from, int64_t n, uint16_t *to);
 
 #ifdef CPU_ISA
 #define gemm_direct FOR_ISA(gemm_direct)
@@ -111,12 +111,13 @@ typedef void gemm_round_fn(const float *from, int64_t n, uint16_t *to);
 gemm_direct_fn gemm_direct;
 gemm_blocked_fn gemm_blocked;
 gemm_pack_fn gemm_pack;
-#define gemm_round FOR_ISA(gemm_round)
-gemm_round_fn gemm_round;
 /* The runs of up to GEMM_BLOCK k of factors with the same order of k, in panels: one, or groups.
  * a_step: floats from step to step of a, as if it were packed. Returns how many. */
 #define gemm_list_runs FOR_ISA(gemm_list_runs)
 int64_t gemm_list_runs(bool half, int64_t k, int64_t a_step, struct gemm_run *run);
+/* Rounds n floats to bf16. */
+#define gemm_round FOR_ISA(gemm_round)
+void gemm_round(const float *from, int64_t n, uint16_t *to);
 #define gemm_runs FOR_ISA(gemm_runs)
 void gemm_runs(const struct gemm_block *g);
 /* Prefetches the next `lines` cache lines. */
@@ -136,7 +137,6 @@ struct gemm_set {
     gemm_direct_fn *direct;
     gemm_blocked_fn *blocked;
     gemm_pack_fn *pack;
-    gemm_round_fn *round;
 };
 
 #define GEMM_HALF_SCRATCH (GEMM_PANEL * GEMM_BLOCK)

@@ -24,27 +24,34 @@ static const struct {
 
 /* ---- packing ---- */
 
-/* Of 16 lines, `lines` exist, each with k elements, which lie together. */
-INLINE void take_lines(const uint16_t *from, int64_t line, int64_t lines, int64_t k,
-                       __m512i r[SIDE]) {
-    const __mmask32 some = k < GROUP ? (__mmask32)((1u << k) - 1) : ~0u;
-    UNROLL for (int i = 0; i < SIDE; i++)
-        r[i] = i < lines ? _mm512_maskz_loadu_epi16(some, from + i * line) : _mm512_setzero_si512();
+static __mmask32 first_32(int64_t n) { return n < GROUP ? (__mmask32)((1u << n) - 1) : ~0u; }
+
+/* 16 lines of a group's k, which lie together. Of a part of them, zeros after the last. */
+INLINE const void *take_lines(const uint16_t *from, int64_t line, int64_t lines, int64_t k,
+                              float *spare, int64_t *row) {
+    *row = line * (int64_t)sizeof *from;
+    if (lines >= SIDE && k >= GROUP) return from;
+    *row = GROUP * sizeof *from;
+    for (int i = 0; i < SIDE; i++)
+        _mm512_store_si512(spare + i * SIDE, i < lines ? _mm512_maskz_loadu_epi16(
+                                                             first_32(k), from + i * line)
+                                                       : _mm512_setzero_si512());
+    return spare;
 }
 
-INLINE __m512i take_half_line(const uint16_t *from, __mmask16 some) {
-    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, from));
-}
-
-/* Of k steps, `step` apart, pairs: of each the elements of both steps alternate. Of the 16 that lie
- * together in a step, `lines` exist. */
-INLINE void take_pairs(const uint16_t *from, int64_t step, int64_t lines, int64_t k,
-                       __m512i r[SIDE]) {
-    const __mmask16 some = lines < SIDE ? (__mmask16)((1u << lines) - 1) : 0xffff;
-    UNROLL for (int i = 0; i < SIDE; i++, from += 2 * step) {
-        r[i] = 2 * i < k ? take_half_line(from, some) : _mm512_setzero_si512();
-        if (2 * i + 1 < k)
-            r[i] = _mm512_or_si512(r[i], _mm512_slli_epi32(take_half_line(from + step, some), 16));
+/* Pairs of a group's k, which are `step` apart, of 16 lines that lie together. */
+INLINE void take_pairs(const uint16_t *from, int64_t step, int64_t lines, int64_t k, float *to) {
+    if (lines >= SIDE && k >= GROUP) {
+        UNROLL for (int i = 0; i < SIDE; i++, from += 2 * step)
+            _mm512_store_si512(to + i * SIDE, half_pair(from, from + step));
+        return;
+    }
+    const __mmask32 some = first_32(least(lines, SIDE));
+    for (int i = 0; i < SIDE; i++, from += 2 * step) {
+        uint16_t pair[2][GROUP] __attribute__((aligned(64))) = {0};
+        for (int odd = 0; odd < 2 && 2 * i + odd < k; odd++)
+            _mm512_store_si512(pair[odd], _mm512_maskz_loadu_epi16(some, from + odd * step));
+        _mm512_store_si512(to + i * SIDE, half_pair(pair[0], pair[1]));
     }
 }
 
@@ -52,24 +59,30 @@ INLINE void take_pairs(const uint16_t *from, int64_t step, int64_t lines, int64_
  * the group for all 16. */
 INLINE void pack(const bool pairs, const uint16_t *x, int64_t line, int64_t step, int64_t lines,
                  int64_t k, float *to) {
+    float spare[TILE / 2] __attribute__((aligned(64)));
     for (int64_t i = 0; i < lines; i += SIDE)
         for (int64_t g = 0; g < k; g += GROUP, to += TILE / 2) {
             const uint16_t *from = x + i * line + g * step;
-            __m512i r[SIDE];
-            if (step == 1) take_lines(from, line, lines - i, k - g, r);
-            else take_pairs(from, step, lines - i, k - g, r);
-            if (pairs == (step == 1)) half_turn_words(r);
-            UNROLL for (int row = 0; row < SIDE; row++)
-                _mm512_store_si512(to + row * SIDE, r[row]);
+            if (step != 1) {
+                take_pairs(from, step, lines - i, k - g, pairs ? to : spare);
+                if (!pairs) half_turn(spare, SIDE * sizeof *spare, to);
+                continue;
+            }
+            int64_t row;
+            const char *at = take_lines(from, line, lines - i, k - g, spare, &row);
+            if (pairs) half_turn(at, row, to);
+            else
+                UNROLL for (int r = 0; r < SIDE; r++) memcpy(to + r * SIDE, at + r * row, 64);
         }
 }
 
 /* ---- tiles of c ---- */
 
 /* What a product of up to two tiles of rows by two of columns adds up, group by group. Rows of a
- * tile lie 64 bytes apart. */
+ * tile of b lie 64 bytes apart. */
 struct terms {
     const float *a[2], *b[2];
+    size_t a_row; /* bytes */
     const struct gemm_run *run;
     int64_t n;
 };
@@ -90,7 +103,7 @@ INLINE void multiply(const int down, const int across, const struct terms *t, fl
         if (down > 1 && across > 1) _tile_loadd(3, below + c_panel, row);
     }
     for (const struct gemm_run *run = t->run; run < t->run + t->n; run++) {
-        _tile_loadd(4, t->a[0] + run->a, 64);
+        _tile_loadd(4, t->a[0] + run->a, t->a_row);
         _tile_loadd(6, t->b[0] + run->b, 64);
         _tile_dpbf16ps(0, 4, 6);
         if (across > 1) {
@@ -98,7 +111,7 @@ INLINE void multiply(const int down, const int across, const struct terms *t, fl
             _tile_dpbf16ps(1, 4, 7);
         }
         if (down > 1) {
-            _tile_loadd(5, t->a[1] + run->a, 64);
+            _tile_loadd(5, t->a[1] + run->a, t->a_row);
             _tile_dpbf16ps(2, 5, 6);
             if (across > 1) _tile_dpbf16ps(3, 5, 7);
         }
@@ -152,7 +165,8 @@ static void turn_rows(const struct gemm_block *g, int64_t m, int64_t rows,
     for (int64_t i = 0; i < g->runs; i++) {
         own[i] = (struct gemm_run){i * (TILE / 2), g->run[i].b, 0};
         for (int64_t k = 0; k * SIDE < rows; k++)
-            half_turn(g->a + g->run[i].a + m + k * SIDE, g->a_k, turned[k][i]);
+            half_turn(g->a + g->run[i].a + m + k * SIDE, g->a_k * (int64_t)sizeof *g->a,
+                      turned[k][i]);
     }
 }
 
@@ -162,7 +176,7 @@ void gemm_tiles_runs(const struct gemm_block *g) {
     _tile_loadconfig(&tiles_used);
     for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
         const int64_t rows = least(g->m - m, 2 * SIDE);
-        struct terms t = {.run = g->run, .n = g->runs};
+        struct terms t = {.a_row = 64, .run = g->run, .n = g->runs};
         if (g->a_k != 1) turn_rows(g, m, rows, turned, own), t.run = own;
         for (int64_t k = 0; k < 2; k++)
             t.a[k] = g->a_k == 1 ? g->a + (m + k * SIDE) * HALF_STEPS : turned[k][0];
@@ -181,7 +195,7 @@ void gemm_tiles_runs(const struct gemm_block *g) {
 /* ---- whole tiles ---- */
 
 static struct terms terms_at(const struct gemm_tiled *g, int64_t m, int64_t n) {
-    struct terms t = {.run = g->run, .n = g->runs};
+    struct terms t = {.a_row = 64, .run = g->run, .n = g->runs};
     for (int64_t k = 0; k < 2; k++) {
         t.a[k] = g->a + (m + k * SIDE) * HALF_STEPS;
         t.b[k] = g->b + (n / SIDE + k) * g->b_panel;
@@ -229,30 +243,48 @@ void gemm_tiles_rounded(const struct gemm_tiled *g, const struct gemm_rounded *t
 
 /* ---- large products ---- */
 
+/* Whole tiles of a, whose k lie together. */
+static bool in_place(const struct product *p) {
+    return p->a_k == 1 && p->m % SIDE == 0 && p->k % GROUP == 0;
+}
+
+/* Up to two tiles of rows and columns, over the k of a block. The last one rounds them. */
+static void multiply_block(const struct product *p, const struct terms *t, int64_t m, int64_t n,
+                           bool add, bool last) {
+    const int64_t rows = least(p->m - m, 2 * SIDE), columns = least(p->n - n, 2 * SIDE);
+    float *c[2 * SIDE], once[4 * SIDE * SIDE] __attribute__((aligned(64)));
+    for (int64_t r = 0; r < rows; r++)
+        c[r] = last && !add ? once + r * 2 * SIDE : p->c + (m + r) * p->c_row + n;
+    multiply_rows(rows, columns, t, c, SIDE, add);
+    for (int64_t r = 0; last && r < rows; r++)
+        gemm_round(c[r], columns, p->y + (m + r) * p->y_row + n);
+}
+
 void gemm_tiles(const struct product *p, float *scratch) {
+    const bool placed = in_place(p);
+    const int64_t block = placed ? 2 * GEMM_TILES_BLOCK : GEMM_TILES_BLOCK;
     _tile_loadconfig(&tiles_used);
-    for (int64_t first = 0; first < p->k; first += GEMM_TILES_BLOCK) {
-        const int64_t k = least(p->k - first, GEMM_TILES_BLOCK);
-        struct gemm_run run[GEMM_TILES_RUNS];
-        struct terms t = {.run = run};
+    for (int64_t first = 0; first < p->k; first += block) {
+        const int64_t k = least(p->k - first, block);
+        struct gemm_run run[2 * GEMM_TILES_RUNS];
+        struct terms t = {.a_row = placed ? (size_t)p->a_row * 2 : 64, .run = run};
         for (; t.n * GROUP < k; t.n++)
-            run[t.n] = (struct gemm_run){t.n * (TILE / 2), t.n * (TILE / 2), 0};
+            run[t.n] = (struct gemm_run){t.n * (placed ? SIDE : TILE / 2), t.n * (TILE / 2), 0};
         const int64_t next = t.n * (TILE / 2);
-        float *a = scratch, *b = a + (p->m + SIDE - 1) / SIDE * next;
-        pack(false, (const uint16_t *)p->a + first * p->a_k, p->a_row, p->a_k, p->m, k, a);
+        const uint16_t *from = (const uint16_t *)p->a + first * p->a_k;
+        float *a = scratch, *b = a + (placed ? 0 : (p->m + SIDE - 1) / SIDE * next);
+        if (!placed) pack(false, from, p->a_row, p->a_k, p->m, k, a);
         for (int64_t n = 0; n < p->n; n += 2 * SIDE) {
-            const int64_t columns = least(p->n - n, 2 * SIDE);
             pack(true, (const uint16_t *)p->b + first * p->b_k + n * p->b_column, p->b_column,
-                 p->b_k, columns, k, b);
+                 p->b_k, least(p->n - n, 2 * SIDE), k, b);
             for (int64_t m = 0; m < p->m; m += 2 * SIDE) {
-                const int64_t rows = least(p->m - m, 2 * SIDE);
-                float *c[2 * SIDE];
-                for (int64_t r = 0; r < rows; r++) c[r] = p->c + (m + r) * p->c_row + n;
                 for (int64_t i = 0; i < 2; i++) {
-                    t.a[i] = a + (m / SIDE + i) * next;
+                    const void *rows = placed ? (const void *)(from + (m + i * SIDE) * p->a_row)
+                                              : a + (m / SIDE + i) * next;
+                    t.a[i] = rows;
                     t.b[i] = b + i * next;
                 }
-                multiply_rows(rows, columns, &t, c, SIDE, first > 0);
+                multiply_block(p, &t, m, n, first > 0, first + k == p->k);
             }
         }
     }

@@ -167,39 +167,38 @@ INLINE void half_pairs(const float *pair, int64_t n, int64_t width, float *to) {
 }
 
 #if HALF_TILES
-/* Transposes 16 rows of 16 words. */
-INLINE void half_turn_words(__m512i r[16]) {
-    __m512i t[16];
-    UNROLL for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    }
-    UNROLL for (int i = 0; i < 16; i += 4) {
-        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-        t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-        t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-        t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-    }
-    UNROLL for (int i = 0; i < 4; i++) {
-        r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-        r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-        r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-        r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
-    }
+/* A step of 16 elements. */
+INLINE __m512i half_pair(const uint16_t *lower, const uint16_t *upper) {
+    static const uint16_t pairs[32] __attribute__((aligned(64))) = {
+        0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i x = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)lower));
+    const __m512i both = _mm512_inserti64x4(x, _mm256_loadu_si256((const void *)upper), 1);
+    return _mm512_permutexvar_epi16(_mm512_load_si512(pairs), both);
 }
 
-/* A group of 16 rows that lie side by side, step by step, to rows of its steps. */
-INLINE void half_turn(const float *from, int64_t step, float *to) {
-    __m512i r[16];
-    UNROLL for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_si512(from + i * step);
-    half_turn_words(r);
-    UNROLL for (int i = 0; i < 16; i++) _mm512_storeu_si512(to + i * 16, r[i]);
+/* Transposes 16 rows of 16 words, which are `row` bytes apart. */
+INLINE void half_turn(const void *from, int64_t row, float *to) {
+    UNROLL for (int quarter = 0; quarter < 4; quarter++) {
+        const char *at = (const char *)from + 16 * quarter;
+        __m512i x[4], y[4];
+        UNROLL for (int i = 0; i < 4; i++) { /* rows i, i + 4, i + 8, i + 12 side by side */
+            x[i] = _mm512_castsi128_si512(_mm_loadu_si128((const void *)(at + i * row)));
+            x[i] = _mm512_inserti32x4(x[i], _mm_loadu_si128((const void *)(at + (i + 4) * row)), 1);
+            x[i] = _mm512_inserti32x4(x[i], _mm_loadu_si128((const void *)(at + (i + 8) * row)), 2);
+            x[i] =
+                _mm512_inserti32x4(x[i], _mm_loadu_si128((const void *)(at + (i + 12) * row)), 3);
+        }
+        y[0] = _mm512_unpacklo_epi32(x[0], x[1]);
+        y[1] = _mm512_unpackhi_epi32(x[0], x[1]);
+        y[2] = _mm512_unpacklo_epi32(x[2], x[3]);
+        y[3] = _mm512_unpackhi_epi32(x[2], x[3]);
+        _mm512_storeu_si512(to, _mm512_unpacklo_epi64(y[0], y[2]));
+        _mm512_storeu_si512(to + 16, _mm512_unpackhi_epi64(y[0], y[2]));
+        _mm512_storeu_si512(to + 32, _mm512_unpacklo_epi64(y[1], y[3]));
+        _mm512_storeu_si512(to + 48, _mm512_unpackhi_epi64(y[1], y[3]));
+        to += 64;
+    }
 }
 #endif
 

@@ -225,19 +225,23 @@ static void set_b(const struct state *st, const float *b, int64_t b_k, int64_t b
     g->padded = true;
 }
 
-/* The rectangle of y [.., row] = a b, of matrices whose element 0 is number a_at and b_at. */
+/* The rectangle of y [.., row] = a b, of matrices whose element 0 is number a_at and b_at. made: a
+ * place to sum it up, of bf16. */
 static void multiply(const struct state *st, const struct rectangle *r, const void *a, int64_t a_at,
-                     const void *b, int64_t b_at, float *y, int64_t row, float *scratch) {
+                     const void *b, int64_t b_at, void *to, int64_t row, float *made,
+                     float *scratch) {
+    float *y = to;
     const struct matmul_sizes *s = &st->sizes;
     a_at += r->top * s->row_a;
     b_at += r->left * s->column_b;
     if (st->way == BLOCKED) {
-        const int64_t size = (int64_t)tri_type_size(st->type);
+        const bool half = st->type == TRI_BF16;
+        const int64_t size = half ? 2 : 4;
         st->gemm->blocked(&(struct product){
             .m = r->rows, .n = r->columns, .k = s->k, .a = (const char *)a + a_at * size,
             .a_row = s->row_a, .a_k = s->column_a, .b = (const char *)b + b_at * size,
-            .b_k = s->row_b, .b_column = s->column_b, .c = y, .c_row = row,
-            .half = st->type == TRI_BF16}, scratch);
+            .b_k = s->row_b, .b_column = s->column_b, .c = half ? made : y,
+            .c_row = half ? r->columns : row, .half = half, .y = to, .y_row = row}, scratch);
         return;
     }
     const float *rows = (const float *)a + a_at, *columns = (const float *)b + b_at;
@@ -255,13 +259,6 @@ static void multiply(const struct state *st, const struct rectangle *r, const vo
     st->gemm->direct(&g);
     for (int64_t i = 0; i < r->rows; i++, y += row)
         for (int64_t j = 0; j < r->columns; j++) y[j] = turned[j * r->rows + i];
-}
-
-/* Rounds a rectangle of y to bf16. */
-static void store_half(const struct state *st, const struct rectangle *r, const float *made,
-                       uint16_t *y, int64_t row) {
-    for (int64_t i = 0; i < r->rows; i++, made += r->columns, y += row)
-        st->gemm->round(made, r->columns, y);
 }
 
 /* Elements of y from `first` on are made, and lie at `made`, or a rectangle of them, whose rows are
@@ -293,19 +290,16 @@ static void run(const tri_call *c) {
     const bool half = st->type == TRI_BF16, stores = !st->rounded && (half || !st->made);
     const int64_t at_y = at.offset[2] + r.top * s->n + r.left;
     char *scratch = c->scratch;
-    void *y = stores ? (char *)c->out[0] + at_y * (int64_t)tri_type_size(st->type)
-                     : scratch + (half ? st->made : 0);
-    const int64_t y_row = stores ? s->n : r.columns, row = half ? r.columns : y_row;
-    float *made = half ? c->scratch : y;
+    const int64_t size = (int64_t)tri_type_size(st->type), row = stores ? s->n : r.columns;
+    char *y = stores ? (char *)c->out[0] + at_y * size : scratch + (half ? st->made : 0);
     if (st->made) scratch += st->made + st->rounded;
     for (int64_t i = 0; i < matrices; i++) {
-        multiply(st, &r, c->in[0], at.offset[0], c->in[1], at.offset[1], made + i * s->m * s->n,
-                 row, (float *)(void *)scratch);
+        multiply(st, &r, c->in[0], at.offset[0], c->in[1], at.offset[1], y + i * s->m * s->n * size,
+                 row, c->scratch, (float *)(void *)scratch);
         walk_next(&s->lead, s->lead.rank, &at);
     }
     r.rows *= matrices; /* several lie one after the other */
-    if (half) store_half(st, &r, made, y, y_row);
-    if (st->tail) finish(st, &r, first * s->m * s->n, y, y_row);
+    if (st->tail) finish(st, &r, first * s->m * s->n, y, row);
 }
 
 /* ---- as the head of a unit ---- */
