@@ -78,7 +78,7 @@ INLINE float *row_of(const bool listed, const struct sums *y, int r, int v) {
     return (listed ? y->row[r] + y->at : y->c + r * y->c_row) + vec_at_panel(v, y->c_panel);
 }
 
-#ifdef __AVX512BF16__
+#if HALF_STEP == 2 && !HALF_TILES
 /* The bits of a pair must not pass through arithmetic, which would flush them to zero. */
 INLINE vec repeat(const bool half, const float *x) {
     return half ? (vec)(*(const half_step_bits *)(const void *)x - (vec_u32){0}) : vec_set(*x);
@@ -541,7 +541,7 @@ void gemm_runs(const struct gemm_block *g) {
     if (g->half) half_restore(mode);
 }
 
-#ifdef __AVX512BF16__
+#if HALF_STEP == 2 && !HALF_TILES
 static float pair_sum(const float a[2], const float b[2], float sum) {
     uint32_t x = (uint32_t)convert_f32_to_bf16(a[0]) | (uint32_t)convert_f32_to_bf16(a[1]) << 16;
     uint32_t y = (uint32_t)convert_f32_to_bf16(b[0]) | (uint32_t)convert_f32_to_bf16(b[1]) << 16;
@@ -571,4 +571,5 @@ bool FOR_ISA(gemm_pairs_as_documented)(void) {
 }
 #endif
 
-const struct gemm_set FOR_ISA(gemm_set) = {gemm_direct, gemm_blocked, gemm_pack};
+const struct gemm_set FOR_ISA(gemm_set) = {gemm_direct, gemm_blocked, gemm_pack,
+                                           HALF_TILES ? GEMM_TILES_K : 0};

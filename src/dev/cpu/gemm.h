@@ -137,6 +137,7 @@ struct gemm_set {
     gemm_direct_fn *direct;
     gemm_blocked_fn *blocked;
     gemm_pack_fn *pack;
+    int64_t half_k; /* products of bf16 with so many k need no c; 0: all need one */
 };
 
 #define GEMM_HALF_SCRATCH (GEMM_PANEL * GEMM_BLOCK)
@@ -145,9 +146,11 @@ static inline int64_t gemm_row(int64_t k, bool half) {
     const int64_t floats = half ? (k + 31) / 32 * 32 : k;
     return floats < GEMM_BLOCK ? floats : GEMM_BLOCK;
 }
-/* For c of m rows. With tiles a block has twice as many terms of half the bytes. */
-static inline int64_t gemm_scratch(int64_t m, int64_t k, bool half) {
-    return (m + 2 * GEMM_PANEL) * gemm_row(k, half) + 16 + (half ? GEMM_HALF_SCRATCH : 0);
+/* For c of m rows; half_k: of the set, for bf16. */
+static inline int64_t gemm_scratch(int64_t m, int64_t k, bool half, int64_t half_k) {
+    const int64_t row = half && half_k ? (k < half_k ? (k + 31) / 32 * 16 : half_k / 2)
+                                       : gemm_row(k, half);
+    return (m + 2 * GEMM_PANEL) * row + 16 + (half ? GEMM_HALF_SCRATCH : 0);
 }
 
 /* Floats of packed b [k, n]. */

@@ -214,6 +214,11 @@ void gemm_tiles_sums(const struct gemm_tiled *g, float *c, int64_t c_down, bool 
     _tile_release();
 }
 
+/* Sums are no subnormals, which the instruction would take for zeros. */
+INLINE void round_sums(__m512 x, uint16_t *to) {
+    _mm256_storeu_si256((void *)to, (__m256i)_mm512_cvtneps_pbh(x));
+}
+
 /* Of up to two tiles of rows and columns. */
 static void round_rows(const struct gemm_tiled *g, const struct gemm_rounded *to, int64_t m,
                        int64_t n, const float *tiles) {
@@ -222,9 +227,10 @@ static void round_rows(const struct gemm_tiled *g, const struct gemm_rounded *to
         uint16_t *c = to->c + (n / SIDE + k) * to->c_panel;
         const vec bias = to->bias ? vec_load(TRI_BF16, to->bias, n + k * SIDE) : (vec){0};
         for (int64_t r = 0; r < rows; r++) {
-            vec x = *(const vec_at *)(tiles + r * 2 * SIDE + k * SIDE);
-            if (to->bias) x += bias;
-            if (to->row[m + r] >= 0) vec_store(TRI_BF16, c, to->row[m + r], x);
+            const vec x = *(const vec_at *)(tiles + r * 2 * SIDE + k * SIDE);
+            if (to->row[m + r] < 0) continue;
+            if (to->bias) vec_store(TRI_BF16, c, to->row[m + r], x + bias);
+            else round_sums((__m512)x, c + to->row[m + r]);
         }
     }
 }
@@ -256,17 +262,20 @@ static void multiply_block(const struct product *p, const struct terms *t, int64
     for (int64_t r = 0; r < rows; r++)
         c[r] = last && !add ? once + r * 2 * SIDE : p->c + (m + r) * p->c_row + n;
     multiply_rows(rows, columns, t, c, SIDE, add);
-    for (int64_t r = 0; last && r < rows; r++)
-        gemm_round(c[r], columns, p->y + (m + r) * p->y_row + n);
+    for (int64_t r = 0; last && r < rows; r++) {
+        uint16_t *y = p->y + (m + r) * p->y_row + n;
+        int64_t i = 0;
+        for (; i + SIDE <= columns; i += SIDE) round_sums(_mm512_loadu_ps(c[r] + i), y + i);
+        if (i < columns) gemm_round(c[r] + i, columns - i, y + i);
+    }
 }
 
 void gemm_tiles(const struct product *p, float *scratch) {
     const bool placed = in_place(p);
-    const int64_t block = placed ? 2 * GEMM_TILES_BLOCK : GEMM_TILES_BLOCK;
     _tile_loadconfig(&tiles_used);
-    for (int64_t first = 0; first < p->k; first += block) {
-        const int64_t k = least(p->k - first, block);
-        struct gemm_run run[2 * GEMM_TILES_RUNS];
+    for (int64_t first = 0; first < p->k; first += GEMM_TILES_K) {
+        const int64_t k = least(p->k - first, GEMM_TILES_K);
+        struct gemm_run run[GEMM_TILES_K / GROUP];
         struct terms t = {.a_row = placed ? (size_t)p->a_row * 2 : 64, .run = run};
         for (; t.n * GROUP < k; t.n++)
             run[t.n] = (struct gemm_run){t.n * (placed ? SIDE : TILE / 2), t.n * (TILE / 2), 0};

@@ -5,8 +5,8 @@
 
 #include "dev/cpu/gemm.h"
 
-#define GEMM_TILES_RUNS (GEMM_TILES_BLOCK / 32)
-#define GEMM_TILES_BLOCK 512 /* of k: two blocks of columns fit the first cache */
+#define GEMM_TILES_RUNS 16
+#define GEMM_TILES_K 1024 /* that are multiplied before c is stored */
 
 /* scratch: as gemm_blocked. The process has permission, see isa.c. */
 void gemm_tiles(const struct product *p, float *scratch);

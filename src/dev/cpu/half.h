@@ -10,15 +10,16 @@
 
 #include "dev/cpu/vec.h"
 
-#if defined __AVX512BF16__ || defined CPU_TILES
+#ifdef CPU_TILES
+#define HALF_TILES 1
 #define HALF_STEP 2 /* terms of a step */
+#else
+#define HALF_TILES 0
+#ifdef __AVX512BF16__
+#define HALF_STEP 2
 #else
 #define HALF_STEP 1
 #endif
-#ifdef CPU_TILES
-#define HALF_TILES 1
-#else
-#define HALF_TILES 0
 #endif
 #define HALF_GROUP 32
 #define HALF_STEPS (HALF_GROUP / HALF_STEP) /* of a whole group */

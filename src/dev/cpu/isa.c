@@ -48,7 +48,7 @@ static void ask_for_tiles(void) {
 }
 static bool has_amx(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!has_avx512()) return false;
+    if (!has_avx512() || !__builtin_cpu_supports("avx512bf16")) return false;
     pthread_once(&once, ask_for_tiles);
     return tiles_are_there;
 }

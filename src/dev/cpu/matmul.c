@@ -188,7 +188,7 @@ static int64_t scratch_floats(const struct state *st) {
     const int64_t columns = st->across > 1 ? ceil_of(s->n, st->across) + ALIGN : s->n;
     switch (st->way) {
     case BLOCKED:
-        return gemm_scratch(rows, s->k, st->type == TRI_BF16);
+        return gemm_scratch(rows, s->k, st->type == TRI_BF16, st->gemm->half_k);
     case TURNED:
         return gemm_packed(s->m, s->k) + columns * s->m;
     default:
@@ -200,7 +200,7 @@ static void plan(const tri_node *n, struct kernel *k) {
     (void)n;
     struct state *st = k->state;
     const bool stores = !st->tail || tail_stores(st->tail);
-    const bool made = st->type == TRI_BF16 || !stores;
+    const bool made = st->type == TRI_BF16 ? st->sizes.k > st->gemm->half_k : !stores;
     divide(st, k->threads, made);
     const size_t most = (size_t)ceil_of(largest(st), 32) * 32; /* of bf16, lines of a cache */
     if (made) st->made = most * sizeof(float);
@@ -292,7 +292,7 @@ static void run(const tri_call *c) {
     char *scratch = c->scratch;
     const int64_t size = (int64_t)tri_type_size(st->type), row = stores ? s->n : r.columns;
     char *y = stores ? (char *)c->out[0] + at_y * size : scratch + (half ? st->made : 0);
-    if (st->made) scratch += st->made + st->rounded;
+    scratch += st->made + st->rounded;
     for (int64_t i = 0; i < matrices; i++) {
         multiply(st, &r, c->in[0], at.offset[0], c->in[1], at.offset[1], y + i * s->m * s->n * size,
                  row, c->scratch, (float *)(void *)scratch);
