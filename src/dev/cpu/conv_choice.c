@@ -92,6 +92,19 @@ bool conv_depth_takes(const tri_node *n) {
            packed_as(dw ? n->out : n->in[1], dw ? "" : CONV_DEPTH_PACK);
 }
 
+bool conv_thin_fits(tri_type type, const struct window *w) {
+    const int64_t group = w->c / w->groups;
+    return type == TRI_BF16 && w->c == w->o && w->c % 16 == 0 && group <= 8 && 8 % group == 0;
+}
+
+bool conv_thin_takes(const tri_node *n) {
+    struct window w;
+    if (!node_is(n, "conv2d") && !node_is(n, "conv2d_dx")) return false;
+    CHECK(window_of(n, &w));
+    return conv_thin_fits(cpu_in(n, 0)->type, &w) && in_blocks(n->in[0]) && in_blocks(n->out) &&
+           packed_as(n->in[1], "");
+}
+
 bool conv_direct_takes(const tri_node *n) {
     const tri_type type = cpu_in(n, 0)->type;
     return (node_is(n, "conv2d") || node_is(n, "conv2d_dx")) &&

@@ -13,9 +13,10 @@ struct state {
     struct window w;
     tri_type type;
     bool by_outputs;
-    bool winograd, tiles;
+    bool winograd, thin, tiles;
     const struct conv_dw_way *way;
     int64_t parts;
+    int64_t slices;             /* of the outputs of a part, without by_outputs */
     struct conv_sums sums;
     struct copy bring[BROUGHT]; /* a sample into blocks, */
     bool brings[BROUGHT];       /* where it lies otherwise */
@@ -31,18 +32,22 @@ bool conv_dw_takes(const tri_node *n) {
 }
 
 /* Of channels, or 0 where those of a group do not fill blocks. */
-static int block_of(const struct window *w, int which) {
-    return (which == DY ? w->o : w->c) / w->groups % DW_BLOCK ? 0 : DW_BLOCK;
+static int block_of(const struct window *w, bool thin, int which) {
+    return !thin && (which == DY ? w->o : w->c) / w->groups % DW_BLOCK ? 0 : DW_BLOCK;
 }
 
 /* ---- preparation ---- */
 
-static const struct conv_dw_way *way_of(bool by_winograd, bool half) {
+static const struct conv_dw_way *way_of(const struct state *s) {
 #define WINOGRAD(isa) &conv_wino_dw_##isa,
+#define THIN(isa) &conv_thin_dw_##isa,
 #define DIRECT(isa) &conv_direct_dw_##isa,
     static const struct conv_dw_way *const direct[] = {EVERY_PRODUCT_ISA(DIRECT)};
     static const struct conv_dw_way *const winograd[] = {EVERY_ISA(WINOGRAD)};
-    return by_winograd ? winograd[isa_best()] : direct[isa_products(half)];
+    static const struct conv_dw_way *const thin[] = {EVERY_ISA(THIN)};
+    return s->winograd ? winograd[isa_best()]
+           : s->thin   ? thin[isa_best()]
+                       : direct[isa_products(s->type == TRI_BF16)];
 }
 
 static struct cpu_range samples_of(const struct state *s, int64_t part) {
@@ -57,7 +62,7 @@ static struct cpu_range samples_of(const struct state *s, int64_t part) {
 static void divide(const tri_node *n, struct state *s) {
     const struct window *w = &s->w;
     const int64_t read = w->n * w->c * w->oh * w->ow; /* of x, by a tap */
-    s->by_outputs = cpu_out_count(n, 0) >= read && block_of(w, DY);
+    s->by_outputs = cpu_out_count(n, 0) >= read && block_of(w, false, DY);
     s->parts = s->by_outputs ? conv_parts(w) : conv_sum_parts(w, conv_parts(w));
     if (!s->by_outputs && s->parts > w->n) s->parts = w->n;
     const int64_t most = w->o / (s->winograd ? WINOGRAD_OUTPUTS : TILE_OUTPUTS);
@@ -67,7 +72,7 @@ static void divide(const tri_node *n, struct state *s) {
 
 static tri_status make_bring(const tri_node *n, int which, struct state *s) {
     const tri_tensor *t = n->in[which];
-    const struct pack wanted = {.rank = 4, .blocks = block_of(&s->w, which) > 0,
+    const struct pack wanted = {.rank = 4, .blocks = block_of(&s->w, s->thin, which) > 0,
                                 .order = {0, 1, 2, 3}, .dim = {1}, .size = {DW_BLOCK}};
     const tri_shape *shape = &t->spec.shape;
     struct pack lies;
@@ -113,7 +118,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     CHECK(window_of(n, &s->w));
     s->type = cpu_in(n, 0)->type;
     s->winograd = tri_attr_int(n, "way") == WAY_WINOGRAD && conv_wino_fits(n, &s->w);
-    s->way = way_of(s->winograd, s->type == TRI_BF16);
+    s->thin = conv_thin_fits(s->type, &s->w);
+    s->way = way_of(s);
     s->tiles = s->way->tiles && s->way->tiles(&s->w, s->type == TRI_BF16);
     divide(n, s);
     if (s->tiles) {
@@ -124,6 +130,8 @@ static tri_status prepare(const tri_node *n, void **state) {
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
     if (s->by_outputs) s->parts = s->sums.parts;
     for (int i = 0; i < BROUGHT && !status; i++) status = make_bring(n, i, s);
+    s->slices = s->thin && !s->brings[DY] && !s->brings[X]
+                    ? least(s->w.o / DW_BLOCK, (CONV_MOST_PARTS + s->parts - 1) / s->parts) : 1;
     if (status)
         free(s);
     else
@@ -134,7 +142,7 @@ static tri_status prepare(const tri_node *n, void **state) {
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;
     k->scratch = s->scratch;
-    k->parts = s->parts;
+    k->parts = s->parts * s->slices;
     if (s->by_outputs) return;
     k->then = s->sums.parts;
     k->shared = (size_t)(s->parts * cpu_out_count(n, 0)) * sizeof(float);
@@ -159,11 +167,14 @@ static const void *blocks_of(const struct state *s, const tri_call *c, int which
 
 static void run(const tri_call *c) {
     const struct state *s = c->state;
-    if (c->part >= s->parts) {
-        conv_sums_add(&s->sums, c, c->part - s->parts, c->shared, s->parts);
+    const int64_t p = c->part / s->slices, blocks = s->w.o / DW_BLOCK, slice = c->part % s->slices;
+    if (p >= s->parts) {
+        conv_sums_add(&s->sums, c, c->part - s->parts * s->slices, c->shared, s->parts);
         return;
     }
-    const struct cpu_range samples = samples_of(s, c->part), all = {0, s->w.o};
+    const struct cpu_range samples = samples_of(s, p), all = {0, s->w.o};
+    const struct cpu_range some = {blocks * slice / s->slices * DW_BLOCK,
+                                   blocks * (slice + 1) / s->slices * DW_BLOCK};
     struct window part = s->w;
     part.n = samples.end - samples.begin;
     const void *dy = blocks_of(s, c, DY, samples), *x = blocks_of(s, c, X, samples);
@@ -174,8 +185,9 @@ static void run(const tri_call *c) {
         s->way->sum(&part, half, conv_sums_channels(&s->sums, c->part), dy, x, sum, tile);
         conv_sums_put(&s->sums, c, c->part, sum);
     } else {
-        float *sum = (float *)c->shared + (size_t)(c->part * s->sums.rows) * s->sums.row;
-        s->way->sum(&part, half, all, dy, x, sum, tile);
+        const struct cpu_range r = s->slices > 1 ? some : all;
+        float *sum = (float *)c->shared + (size_t)(p * s->sums.rows + r.begin) * s->sums.row;
+        s->way->sum(&part, half, r, dy, x, sum, tile);
     }
 }
 
@@ -183,8 +195,9 @@ static void formats(const tri_node *n, struct format *in, struct format *out) {
     struct window w;
     (void)out;
     CHECK(window_of(n, &w));
-    in[DY].block = block_of(&w, DY);
-    in[X].block = block_of(&w, X);
+    const bool thin = conv_thin_fits(cpu_in(n, 0)->type, &w);
+    in[DY].block = block_of(&w, thin, DY);
+    in[X].block = block_of(&w, thin, X);
 }
 
 const struct dev_row cpu_conv_dw[] = {

@@ -26,11 +26,12 @@ struct conv_dw_way {
 
 /* conv_wino_dw.c: of a 3x3 weight by Winograd's way (conv_wino.h), of what conv_wino_fits: patches
  * of x and tiles of dy are transformed, 36 products of matrices add up over the tiles, and their
- * sums are transformed back once. conv_direct_dw.c: any other. */
+ * sums are transformed back once. conv_thin.c: of conv_thin_fits. conv_direct_dw.c: any other. */
 #define CONV_DW_DECLARE(isa) \
     extern const struct conv_dw_way conv_direct_dw_##isa;
 EVERY_PRODUCT_ISA(CONV_DW_DECLARE)
-#define CONV_WINO_DW_DECLARE(isa) extern const struct conv_dw_way conv_wino_dw_##isa;
+#define CONV_WINO_DW_DECLARE(isa) \
+    extern const struct conv_dw_way conv_wino_dw_##isa, conv_thin_dw_##isa;
 EVERY_ISA(CONV_WINO_DW_DECLARE)
 
 #endif

@@ -45,6 +45,11 @@ bool conv_depth_takes(const tri_node *n);
 /* How the weight of conv2d and conv2d_dx lies: [c / 16, 1, height, width, 16]. */
 #define CONV_DEPTH_PACK "Abcd16a"
 
+/* Of bf16, groups of 1, 2, 4 or 8 channels that make as many outputs; the channels fill blocks of
+ * 16. Any of the three, by conv_thin.c; conv_dw.c asks it for the derivative by the weight. */
+bool conv_thin_fits(tri_type type, const struct window *w);
+bool conv_thin_takes(const tri_node *n); /* conv2d and conv2d_dx */
+
 #ifdef CPU_ISA
 #include "dev/cpu/vec.h"
 

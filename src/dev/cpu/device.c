@@ -21,7 +21,7 @@
     X(order, isa) X(pool, isa) X(random, isa) X(reduce, isa) X(softmax, isa) X(whole, isa)
 #define CONV_TABLES(X, isa) \
     X(conv_few, isa) X(conv_across, isa) X(conv_wino, isa) X(conv_depth, isa)               \
-    X(conv_depth_dw, isa)
+    X(conv_depth_dw, isa) X(conv_thin, isa)
 #define PRODUCT_TABLES(X, isa) X(conv_direct, isa)
 
 #define DECLARE_ONE(name, isa) extern const struct dev_row cpu_##name##_##isa[];
@@ -37,12 +37,14 @@ EVERY_PRODUCT_ISA(DECLARE_PRODUCTS)
 #define WINO(isa) {cpu_conv_wino_##isa, NULL},
 #define DIRECT(isa) {cpu_conv_direct_##isa, NULL},
 #define DEPTH(isa) {cpu_conv_depth_##isa, cpu_conv_depth_dw_##isa, NULL},
+#define THIN(isa) {cpu_conv_thin_##isa, NULL},
 static const struct dev_row *const tables[][20] = {EVERY_ISA(TABLES)};
 static const struct dev_row *const few[][2] = {EVERY_ISA(FEW)};
 static const struct dev_row *const across[][2] = {EVERY_ISA(ACROSS)};
 static const struct dev_row *const wino[][2] = {EVERY_ISA(WINO)};
 static const struct dev_row *const direct[][2] = {EVERY_PRODUCT_ISA(DIRECT)};
 static const struct dev_row *const depth[][3] = {EVERY_ISA(DEPTH)};
+static const struct dev_row *const thin[][2] = {EVERY_ISA(THIN)};
 static const struct dev_row *const weights[] = {cpu_conv_dw, NULL};
 static const struct dev_row *const product[] = {cpu_matmul, NULL};
 
@@ -68,6 +70,7 @@ static const struct dev_row *row_of(const tri_node *n) {
     const struct dev_row *const *of = conv_across_takes(n)   ? across[isa]
                                       : conv_few_takes(n)    ? few[isa]
                                       : conv_depth_takes(n)  ? depth[isa]
+                                      : conv_thin_takes(n)   ? thin[isa]
                                       : conv_direct_takes(n) ? direct[isa_products(half)]
                                       : conv_dw_takes(n)     ? weights
                                       : matmul_takes(n)      ? product
