@@ -13,24 +13,40 @@
 #include "dev/cpu/half.h"
 
 #define PLACES 7 /* of a line, summed together in registers */
-#define TERMS (VEC_REGISTERS == 32 ? 9 : 7) /* of the derivative by the weight, likewise */
-#define STRIP 16384 /* floats that are widened for some lines, if the taps of one need no more */
+/* Taps of a column, and terms that lie together, of the derivative by the weight, likewise. */
+#define LINES (VEC_REGISTERS == 32 ? 3 : 2)
+#define TERMS 3
 
 /* ---- what is read ---- */
 
-/* Lines and columns that are widened; some lie beside the plane. */
-struct strip {
-    int64_t line, lines, column, columns;
+/* Some lines of a plane, widened; those that the next ones share with them stay. */
+struct ring {
+    struct plane plane;
+    int64_t group, lines, column, columns; /* some columns lie beside the plane */
 };
 
-/* VEC of 16 channels from `lane` on, each the j-th of its group. */
-INLINE vec spread(const uint16_t *from, int64_t lane, int64_t group, int64_t j) {
+static int64_t ring_line(const struct ring *r) { return r->columns * r->group * BLOCK; } /* floats */
+
+/* With what ring_start needs. */
+static size_t ring_bytes(const struct ring *r) {
+    return (size_t)(r->lines * ring_line(r)) * sizeof(float) + (size_t)(r->lines + 7) / 8 * 64;
+}
+
+static float **ring_start(const struct ring *r, void *scratch) {
+    float *first = scratch, **line = (float **)(void *)(first + r->lines * ring_line(r));
+    for (int64_t i = 0; i < r->lines; i++) line[i] = first + i * ring_line(r);
+    return line;
+}
+
+/* The j-th channels of their groups, of VEC from `lane` on, v. */
+INLINE vec spread(vec v, const uint16_t *from, int64_t lane, int64_t group, int64_t j) {
     static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const vec_u32 at = (*(const vec_u32_at *)(lanes + lane) & (uint32_t)-group) + (uint32_t)j;
+    (void)from, (void)v;
 #if VEC == 16
-    return _mm512_permutexvar_ps((__m512i)at, vec_load(TRI_BF16, from, lane));
+    return _mm512_permutexvar_ps((__m512i)at, v);
 #elif VEC == 8
-    return _mm256_permutevar8x32_ps(vec_load(TRI_BF16, from, lane), (__m256i)at);
+    return _mm256_permutevar8x32_ps(v, (__m256i)at);
 #else
     vec_u16 x = {0};
     for (int k = 0; k < VEC; k++) x[k] = from[at[k]];
@@ -39,33 +55,50 @@ INLINE vec spread(const uint16_t *from, int64_t lane, int64_t group, int64_t j) 
 }
 
 /* n places of a line. */
-static void widen_places(const struct plane *p, const uint16_t *x, int64_t group, int64_t n,
-                         float *to) {
+INLINE void widen_places(const bool plain, const bool single, const struct ring *r,
+                         const uint16_t *x, int64_t n, float *to) {
+    const int64_t group = single ? 1 : r->group, plane = r->plane.h * r->plane.w;
     uint16_t own[BLOCK];
-    for (; n; n--, x += p->plain ? 1 : BLOCK) {
-        for (int k = 0; p->plain && k < BLOCK; k++) own[k] = x[k * p->h * p->w];
-        const uint16_t *from = p->plain ? own : x;
-        for (int64_t j = 0; j < group; j++, to += BLOCK)
-            for (int lane = 0; lane < BLOCK; lane += VEC)
-                *(vec_at *)(to + lane) = group == 1 ? vec_load(TRI_BF16, from, lane)
-                                                    : spread(from, lane, group, j);
+    for (; n; n--, x += plain ? 1 : BLOCK, to += group * BLOCK) {
+        for (int k = 0; plain && k < BLOCK; k++) own[k] = x[k * plane];
+        if (!plain) __builtin_prefetch(x + AHEAD);
+        const uint16_t *from = plain ? own : x;
+        for (int lane = 0; lane < BLOCK; lane += VEC) {
+            const vec v = vec_load(TRI_BF16, from, lane);
+            for (int64_t j = 0; j < group; j++)
+                *(vec_at *)(to + j * BLOCK + lane) =
+                    single ? v : spread(v, from, lane, group, j);
+        }
     }
 }
 
-/* x: a plane of 16 channels; to [line, column, channel of a group, 16]. */
-static void widen(const struct plane *p, const uint16_t *x, int64_t group, const struct strip *s,
-                  float *to) {
-    const int64_t place = group * BLOCK, end = s->column + s->columns;
-    const int64_t left = least(most(s->column, 0), end), right = most(least(end, p->w), left);
-    for (int64_t i = s->line; i < s->line + s->lines; i++, to += s->columns * place) {
-        const bool some = inside(i, p->h);
-        const int64_t first = some ? left - s->column : s->columns, last = some ? right : end;
-        memset(to, 0, (size_t)(first * place) * sizeof *to);
-        if (some)
-            widen_places(p, x + (i * p->w + left) * (p->plain ? 1 : BLOCK), group, right - left,
-                         to + first * place);
-        memset(to + (last - s->column) * place, 0, (size_t)((end - last) * place) * sizeof *to);
+/* Line i of a plane of 16 channels. */
+static void widen(const struct ring *r, const uint16_t *x, int64_t i, float *to) {
+    const struct plane *p = &r->plane;
+    const int64_t place = r->group * BLOCK, columns = inside(i, p->h) ? p->w : 0;
+    const int64_t left = least(most(-r->column, 0), r->columns), first = r->column + left;
+    const int64_t n = most(least(columns - first, r->columns - left), 0);
+    memset(to, 0, (size_t)(left * place) * sizeof *to);
+    to += left * place;
+    x += (i * p->w + first) * (p->plain ? 1 : BLOCK);
+    if (p->plain)
+        widen_places(true, false, r, x, n, to);
+    else if (r->group == 1)
+        widen_places(false, true, r, x, n, to);
+    else
+        widen_places(false, false, r, x, n, to);
+    memset(to + n * place, 0, (size_t)((r->columns - left - n) * place) * sizeof *to);
+}
+
+/* The lines from `first` on, `move` after those before. */
+static void ring_move(const struct ring *r, const uint16_t *x, int64_t first, int64_t move,
+                      float **line) {
+    const int64_t keep = most(r->lines - move, 0);
+    for (int64_t i = 0; i < keep; i++) {
+        float *was = line[i];
+        line[i] = line[i + move], line[i + move] = was;
     }
+    for (int64_t i = keep; i < r->lines; i++) widen(r, x, first + i, line[i]);
 }
 
 /* The two chains of a group of n terms. Zeros that it lacks make +0 of a chain that is -0. */
@@ -78,7 +111,8 @@ INLINE vec chains(vec even, vec odd, int64_t n) {
 /* ---- y and dx ---- */
 
 struct term {
-    int64_t x, weight; /* floats: from the strip's first place, and from the weight's */
+    int64_t line;      /* of the ring */
+    int64_t x, weight; /* floats: after the line's beginning, and the weight's */
 };
 
 /* The places of a plane that have the same remainders, and their terms in order. */
@@ -90,19 +124,22 @@ struct places {
 
 struct state {
     struct window w;
-    struct plane from, to;
+    struct plane to;
     bool back; /* dx */
-    int64_t group, taps, parts;
-    struct strip reach;    /* of what place 0 reads; `columns` of all places of a line */
-    int64_t rows, strip;   /* places along a plane; those whose lines are widened together */
+    int64_t taps, parts;
+    struct ring ring;      /* what a line of places reads, */
+    int64_t first;         /* from this line on if it is line 0 */
     int64_t down, across;  /* remainders along both axes */
     struct places *places; /* [down, across] */
     struct term *terms;
 };
 
-/* Places of a line, x_step floats apart in what they read and y_step in y, which is f32. */
-INLINE void sum_places(const int places, const struct places *p, const float *x, int64_t x_step,
-                       const float *weight, float *y, int64_t y_step) {
+/* Places of a line, x_step floats apart in what they read and y_step in y, which is f32. x: floats
+ * from a line's beginning. */
+INLINE void sum_places(const int places, const bool single, const struct places *p,
+                       float *const *line, int64_t x, int64_t x_step, const float *weight,
+                       float *y, int64_t y_step) {
+    if (single) x_step = BLOCK;
     for (int lane = 0; lane < BLOCK; lane += VEC, x += VEC, weight += VEC, y += VEC)
         for (int64_t begin = 0; begin == 0 || begin < p->n; begin += HALF_GROUP) {
             const int64_t n = least(p->n - begin, HALF_GROUP);
@@ -112,89 +149,99 @@ INLINE void sum_places(const int places, const struct places *p, const float *x,
                 UNROLL for (int i = 0; i < 2; i++) {
                     if (i && t + 1 == end) break;
                     const vec w = load_once(weight + t[i].weight);
-                    const float *from = x + t[i].x;
+                    const float *from = line[t[i].line] + x + t[i].x;
                     UNROLL for (int j = 0; j < places; j++)
                         sum[i][j] = vec_fma(*(const vec_at *)(from + j * x_step), w, sum[i][j]);
                 }
-            UNROLL for (int j = 0; j < places; j++) {
-                vec_at *to = (vec_at *)(y + j * y_step);
-                vec all = {0};
-                if (begin) all = *to;
-                *to = all + chains(sum[0][j], sum[1][j], n);
+            if (!begin) { /* so that zeros for missing terms make no difference */
+                UNROLL for (int j = 0; j < places; j++)
+                    *(vec_at *)(y + j * y_step) = vec_set(0) + (sum[0][j] + sum[1][j]);
+                continue;
             }
+            UNROLL for (int j = 0; j < places; j++)
+                *(vec_at *)(y + j * y_step) += chains(sum[0][j], sum[1][j], n);
         }
 }
 
-typedef void places_fn(const struct places *p, const float *x, int64_t x_step, const float *weight,
-                       float *y, int64_t y_step);
+typedef void places_fn(const struct places *p, float *const *line, int64_t x, int64_t x_step,
+                       const float *weight, float *y, int64_t y_step);
 
-#define EVERY_PLACES(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
-#define SUM(n)                                                                               \
-    static void sum_##n(const struct places *p, const float *x, int64_t x_step,              \
-                        const float *weight, float *y, int64_t y_step) {                     \
-        sum_places(n, p, x, x_step, weight, y, y_step);                                      \
+#define EVERY_PLACES(X, single) \
+    X(1, single) X(2, single) X(3, single) X(4, single) X(5, single) X(6, single) X(7, single)
+#define SUM(n, single)                                                                          \
+    static void sum_##n##single(const struct places *p, float *const *line, int64_t x,          \
+                                int64_t x_step, const float *weight, float *y,                  \
+                                int64_t y_step) {                                               \
+        sum_places(n, single, p, line, x, x_step, weight, y, y_step);                           \
     }
-#define SUM_ENTRY(n) [n] = sum_##n,
-EVERY_PLACES(SUM)
-static places_fn *const sums[PLACES + 1] = {EVERY_PLACES(SUM_ENTRY)};
+#define SUM_ENTRY(n, single) [single][n] = sum_##n##single,
+EVERY_PLACES(SUM, 0)
+EVERY_PLACES(SUM, 1)
+static places_fn *const sums[2][PLACES + 1] = {EVERY_PLACES(SUM_ENTRY, 0)
+                                               EVERY_PLACES(SUM_ENTRY, 1)};
 
-static int64_t place_floats(const struct state *s) { return s->group * BLOCK; }
-
-/* x: what the line's place 0 reads; y: the line in f32. */
-static void sum_line(const struct state *s, const struct places *p, const float *x,
+/* y: the line in f32. */
+static void sum_line(const struct state *s, const struct places *p, float *const *line,
                      const float *weight, float *y) {
     const struct conv_axis *a = &p->across;
-    const int64_t x_step = a->move * place_floats(s), y_step = a->step * BLOCK;
+    const int64_t x_step = a->move * s->ring.group * BLOCK, y_step = a->step * BLOCK;
     y += a->first * BLOCK;
     for (int64_t begin = 0, n; begin < a->count; begin += n) {
         n = least(a->count - begin, PLACES);
-        sums[n](p, x + begin * x_step, x_step, weight, y + begin * y_step, y_step);
+        sums[x_step == BLOCK][n](p, line, begin * x_step, x_step, weight, y + begin * y_step,
+                                 y_step);
+    }
+}
+
+INLINE void put_places(const bool plain, const bool with_bias, const struct plane *p,
+                       const float *from, const uint16_t *bias, uint16_t *y) {
+    uint16_t own[BLOCK];
+    for (int64_t i = 0; i < p->w; i++, from += BLOCK) {
+        uint16_t *to = plain ? own : y + i * BLOCK;
+        if (!plain) __builtin_prefetch(to + AHEAD / 2, 1);
+        for (int lane = 0; lane < BLOCK; lane += VEC) {
+            vec v = *(const vec_at *)(from + lane);
+            if (with_bias) v += vec_load(TRI_BF16, bias, lane);
+            vec_store(TRI_BF16, to, lane, v);
+        }
+        for (int k = 0; plain && k < BLOCK; k++) y[k * p->h * p->w + i] = own[k];
     }
 }
 
 static void put_line(const struct plane *p, const float *from, const uint16_t *bias, uint16_t *y) {
-    uint16_t own[BLOCK];
-    for (int64_t i = 0; i < p->w; i++, from += BLOCK) {
-        for (int lane = 0; lane < BLOCK; lane += VEC) {
-            vec v = *(const vec_at *)(from + lane);
-            if (bias) v += vec_load(TRI_BF16, bias, lane);
-            vec_store(TRI_BF16, p->plain ? own : y + i * BLOCK, lane, v);
-        }
-        for (int k = 0; p->plain && k < BLOCK; k++) y[k * p->h * p->w + i] = own[k];
-    }
+    if (p->plain && bias)
+        put_places(true, true, p, from, bias, y);
+    else if (p->plain)
+        put_places(true, false, p, from, bias, y);
+    else if (bias)
+        put_places(false, true, p, from, bias, y);
+    else
+        put_places(false, false, p, from, bias, y);
 }
 
 static void make_plane(const struct state *s, const uint16_t *x, const float *weight,
-                       const uint16_t *bias, uint16_t *y, float *line) {
-    float *wide = line + s->to.w * BLOCK;
+                       const uint16_t *bias, uint16_t *y, float *made, float **line) {
     const int64_t move = s->places->down.move, each = s->to.w * (s->to.plain ? 1 : BLOCK);
-    for (int64_t row = 0; row < s->rows; row += s->strip) {
-        const int64_t n = least(s->strip, s->rows - row);
-        struct strip strip = s->reach;
-        strip.line += row * move, strip.lines += (n - 1) * move;
-        widen(&s->from, x, s->group, &strip, wide);
-        for (int64_t r = 0; r < n; r++)
-            for (int64_t i = 0; i < s->down; i++) {
-                const struct places *p = &s->places[i * s->across];
-                if (row + r >= p->down.count) continue;
-                const uint64_t mode = half_flush();
-                for (int64_t j = 0; j < s->across; j++)
-                    sum_line(s, &p[j], wide + r * move * strip.columns * place_floats(s), weight,
-                             line);
-                half_restore(mode);
-                put_line(&s->to, line, bias,
-                         y + (p->down.first + (row + r) * p->down.step) * each);
-            }
+    for (int64_t r = 0; r < s->places->down.count; r++) {
+        ring_move(&s->ring, x, s->first + r * move, r ? move : s->ring.lines, line);
+        for (int64_t i = 0; i < s->down; i++) {
+            const struct places *p = &s->places[i * s->across];
+            if (r >= p->down.count) continue;
+            const uint64_t mode = half_flush();
+            for (int64_t j = 0; j < s->across; j++) sum_line(s, &p[j], line, weight, made);
+            half_restore(mode);
+            put_line(&s->to, made, bias, y + (p->down.first + r * p->down.step) * each);
+        }
     }
 }
 
 /* The weight of a block, [tap, channel of a group, 16]. */
 static void take_weight(const struct state *s, const uint16_t *weight, int64_t block, float *to) {
     for (int64_t t = 0; t < s->taps; t++)
-        for (int64_t j = 0; j < s->group; j++)
+        for (int64_t j = 0; j < s->ring.group; j++)
             for (int64_t at = block * BLOCK; at < (block + 1) * BLOCK; at++) {
-                const int64_t in = at % s->group;
-                const int64_t from = s->back ? (at - in + j) * s->group + in : at * s->group + j;
+                const int64_t in = at % s->ring.group;
+                const int64_t from = s->back ? (at - in + j) * s->ring.group + in : at * s->ring.group + j;
                 *to++ = convert_bf16_to_f32(weight[from * s->taps + t]);
             }
 }
@@ -203,14 +250,15 @@ static void run(const tri_call *c) {
     const struct state *s = c->state;
     const int64_t blocks = s->w.c / BLOCK;
     const struct cpu_range r = cpu_part(c, s->parts, s->w.n * blocks);
-    float *weight = c->scratch, *line = weight + s->taps * place_floats(s);
+    float *weight = c->scratch, *made = weight + s->taps * s->ring.group * BLOCK;
+    float **line = ring_start(&s->ring, made + s->to.w * BLOCK);
     for (int64_t at = r.begin; at < r.end; at++) {
         const int64_t block = at / s->w.n, plane = at % s->w.n * blocks + block;
         const uint16_t *bias =
             c->node->n_in > 2 && !s->back ? (const uint16_t *)c->in[2] + block * BLOCK : NULL;
         if (at == r.begin || at % s->w.n == 0) take_weight(s, c->in[1], block, weight);
-        make_plane(s, (const uint16_t *)c->in[0] + plane * floats(&s->from), weight, bias,
-                   (uint16_t *)c->out[0] + plane * floats(&s->to), line);
+        make_plane(s, (const uint16_t *)c->in[0] + plane * floats(&s->ring.plane), weight, bias,
+                   (uint16_t *)c->out[0] + plane * floats(&s->to), made, line);
     }
 }
 
@@ -229,38 +277,32 @@ static struct term *list_terms(const struct state *s, struct places *p, struct t
     p->term = to;
     for (int64_t i = 0; i < down->taps; i++)
         for (int64_t j = 0; j < across->taps; j++)
-            for (int64_t k = 0; k < s->group; k++, to++) {
-                const int64_t line = down->read + i * down->next_read - s->reach.line;
-                const int64_t column = across->read + j * across->next_read - s->reach.column;
+            for (int64_t k = 0; k < s->ring.group; k++, to++) {
+                const int64_t column = across->read + j * across->next_read - s->ring.column;
                 const int64_t tap = (down->tap + i * down->next_tap) * s->w.kw + across->tap +
                                     j * across->next_tap;
-                to->x = ((line * s->reach.columns + column) * s->group + k) * BLOCK;
-                to->weight = (tap * s->group + k) * BLOCK;
+                to->line = down->read + i * down->next_read - s->first;
+                to->x = (column * s->ring.group + k) * BLOCK;
+                to->weight = (tap * s->ring.group + k) * BLOCK;
             }
     p->n = to - p->term;
     return to;
 }
 
-static int64_t strip_of(int64_t lines, int64_t move, int64_t line_floats, int64_t rows) {
-    return most(1, least(rows, (STRIP / line_floats - lines) / move + 1));
-}
-
 static void list_places(struct state *s) {
     const struct window *w = &s->w;
     struct term *to = s->terms;
-    struct strip *r = &s->reach;
+    struct ring *r = &s->ring;
     for (int64_t i = 0; i < s->down * s->across; i++) {
         struct places *p = &s->places[i];
         p->down = conv_axis_of(s->back, i / s->across, s->to.h, w->kh, w->sh, w->ph, w->dh);
         p->across = conv_axis_of(s->back, i % s->across, s->to.w, w->kw, w->sw, w->pw, w->dw);
-        reach_of(&p->down, &r->line, &r->lines);
+        reach_of(&p->down, &s->first, &r->lines);
         reach_of(&p->across, &r->column, &r->columns);
     }
-    const struct places *first = s->places; /* it has the most places */
-    r->lines -= r->line;
-    r->columns += (first->across.count - 1) * first->across.move - r->column;
-    s->rows = first->down.count;
-    s->strip = strip_of(r->lines, first->down.move, r->columns * place_floats(s), s->rows);
+    r->lines -= s->first;
+    /* The first have the most places. */
+    r->columns += (s->places->across.count - 1) * s->places->across.move - r->column;
     for (int64_t i = 0; i < s->down * s->across; i++) to = list_terms(s, &s->places[i], to);
 }
 
@@ -276,16 +318,16 @@ static tri_status prepare(const tri_node *n, void **state) {
     if (status) return status;
     struct state *s = *state;
     CHECK(window_of(n, &s->w));
-    s->from = plane_of(n->in[0]);
     s->to = plane_of(n->out);
     s->back = node_is(n, "conv2d_dx");
-    s->group = s->w.c / s->w.groups;
+    s->ring.plane = plane_of(n->in[0]);
+    s->ring.group = s->w.c / s->w.groups;
     s->taps = s->w.kh * s->w.kw;
-    s->parts = cpu_parts(s->w.n * s->w.c / BLOCK, s->w.oh * s->w.ow * s->taps * s->group);
+    s->parts = cpu_parts(s->w.n * s->w.c / BLOCK, s->w.oh * s->w.ow * s->taps * s->ring.group);
     s->down = s->back ? least(s->w.sh, s->to.h) : 1;
     s->across = s->back ? least(s->w.sw, s->to.w) : 1;
     s->places = calloc((size_t)(s->down * s->across), sizeof *s->places);
-    s->terms = calloc((size_t)(s->taps * s->group), sizeof *s->terms);
+    s->terms = calloc((size_t)(s->taps * s->ring.group), sizeof *s->terms);
     if (s->places && s->terms) {
         list_places(s);
         return TRI_OK;
@@ -296,11 +338,10 @@ static tri_status prepare(const tri_node *n, void **state) {
 
 static void plan(const tri_node *n, struct kernel *k) {
     const struct state *s = k->state;
-    const int64_t lines = s->reach.lines + (s->strip - 1) * s->places->down.move;
     (void)n;
     k->parts = s->parts;
-    k->scratch = (size_t)((s->taps + lines * s->reach.columns) * place_floats(s) +
-                          s->to.w * BLOCK) * sizeof(float);
+    k->scratch = (size_t)((s->taps * s->ring.group + s->to.w) * BLOCK) * sizeof(float) +
+                 ring_bytes(&s->ring);
 }
 
 static void formats(const tri_node *n, struct format *in, struct format *out) {
@@ -316,11 +357,13 @@ const struct dev_row FOR_ISA(cpu_conv_thin)[] = {ENTRY("conv2d"), ENTRY("conv2d_
 
 /* ---- dw ---- */
 
-/* Lines of dy, and what their places read by the first tap. */
+/* Lines of dy, and what they read: line + r * sh for the r-th by the first tap. */
 struct lines {
-    const float *dy, *x;
-    int64_t n, ow, x_line, x_step;
-    int64_t k; /* places of the present group before them */
+    const struct window *w;
+    const float *dy;
+    float **line;
+    int64_t n, step; /* lines of dy; floats from place to place */
+    int64_t k;       /* places of the present group before them */
 };
 
 /* A term of the weight's sums: of all groups of places so far, and the chains of the present one. */
@@ -328,114 +371,135 @@ struct sum {
     float all[BLOCK], chain[2][BLOCK];
 };
 
-INLINE void add_place(const int terms, const float *dy, const float *x, const int64_t *at,
-                      vec *sum) {
+INLINE void add_place(const int rows, const int terms, const float *dy, const float *const *x,
+                      int64_t at, vec sum[LINES][TERMS]) {
     const vec d = load_once(dy);
-    UNROLL for (int t = 0; t < terms; t++)
-        sum[t] = vec_fma(d, *(const vec_at *)(x + at[t]), sum[t]);
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int t = 0; t < terms; t++)
+            sum[i][t] = vec_fma(d, *(const vec_at *)(x[i] + at + t * BLOCK), sum[i][t]);
 }
 
-/* Adds places to terms; `at`: where they read, from the first tap on. */
-INLINE void add_lines(const int terms, const struct lines *l, const int64_t *at, struct sum *to) {
-    for (int lane = 0; lane < BLOCK; lane += VEC) {
-        const float *dy = l->dy + lane, *x = l->x + lane;
-        const int64_t step = l->x_step;
-        int64_t k = l->k;
-        vec sum[2][TERMS];
+/* Adds places to terms of some rows of taps, from row `first` on, which read from x on in their
+ * lines. */
+INLINE void add_lines(const int rows, const int terms, const struct lines *l, int64_t first,
+                      int64_t from, struct sum *to, int64_t row) {
+#define EACH_TERM \
+    UNROLL for (int i = 0; i < rows; i++) \
         UNROLL for (int t = 0; t < terms; t++)
-            for (int i = 0; i < 2; i++) sum[i][t] = *(const vec_at *)(to[t].chain[i] + lane);
-        for (int64_t i = 0; i < l->n; i++, x += l->x_line - l->ow * step)
-            for (int64_t left = l->ow, some; left; left -= some) {
+    const struct window *w = l->w;
+    const int64_t step = l->step;
+    for (int lane = 0; lane < BLOCK; lane += VEC) {
+        const float *dy = l->dy + lane, *x[LINES];
+        int64_t k = l->k;
+        vec sum[2][LINES][TERMS];
+        EACH_TERM for (int odd = 0; odd < 2; odd++)
+            sum[odd][i][t] = *(const vec_at *)(to[i * row + t].chain[odd] + lane);
+        for (int64_t r = 0; r < l->n; r++) {
+            int64_t at = from + lane;
+            UNROLL for (int i = 0; i < rows; i++) x[i] = l->line[r * w->sh + (first + i) * w->dh];
+            for (int64_t left = w->ow, some; left; left -= some) {
+                const int64_t odd = k % 2;
                 some = least(left, HALF_GROUP - k);
-                const float *end = x + some * step;
-                if (k % 2) {
-                    add_place(terms, dy, x, at, sum[1]);
-                    dy += BLOCK, x += step;
+                if (odd) {
+                    add_place(rows, terms, dy, x, at, sum[1]);
+                    dy += BLOCK, at += step;
                 }
-                for (; end - x >= 2 * step; dy += 2 * BLOCK, x += 2 * step) {
-                    add_place(terms, dy, x, at, sum[0]);
-                    add_place(terms, dy + BLOCK, x + step, at, sum[1]);
+                for (int64_t n = some - odd; n > 1; n -= 2, dy += 2 * BLOCK, at += 2 * step) {
+                    add_place(rows, terms, dy, x, at, sum[0]);
+                    add_place(rows, terms, dy + BLOCK, x, at + step, sum[1]);
                 }
-                if (x < end) {
-                    add_place(terms, dy, x, at, sum[0]);
-                    dy += BLOCK, x += step;
+                if ((some - odd) % 2) {
+                    add_place(rows, terms, dy, x, at, sum[0]);
+                    dy += BLOCK, at += step;
                 }
                 k += some;
                 if (k < HALF_GROUP) continue;
                 k = 0;
-                UNROLL for (int t = 0; t < terms; t++) {
-                    *(vec_at *)(to[t].all + lane) += sum[0][t] + sum[1][t];
-                    sum[0][t] = sum[1][t] = (vec){0};
+                EACH_TERM {
+                    *(vec_at *)(to[i * row + t].all + lane) += sum[0][i][t] + sum[1][i][t];
+                    sum[0][i][t] = sum[1][i][t] = (vec){0};
                 }
             }
-        UNROLL for (int t = 0; t < terms; t++)
-            for (int i = 0; i < 2; i++) *(vec_at *)(to[t].chain[i] + lane) = sum[i][t];
+        }
+        EACH_TERM for (int odd = 0; odd < 2; odd++)
+            *(vec_at *)(to[i * row + t].chain[odd] + lane) = sum[odd][i][t];
     }
 }
 
-typedef void lines_fn(const struct lines *l, const int64_t *at, struct sum *to);
+typedef void lines_fn(const struct lines *l, int64_t first, int64_t from, struct sum *to,
+                      int64_t row);
 
+#define EVERY_TILE(X) X(1, 1) X(1, 2) X(1, 3) X(2, 1) X(2, 2) X(2, 3)
 #if VEC_REGISTERS == 32
-#define EVERY_TERMS(X) EVERY_PLACES(X) X(8) X(9)
+#define EVERY_TILE_ALL(X) EVERY_TILE(X) X(3, 1) X(3, 2) X(3, 3)
 #else
-#define EVERY_TERMS(X) EVERY_PLACES(X)
+#define EVERY_TILE_ALL EVERY_TILE
 #endif
-#define ADD(n)                                                                      \
-    static void add_##n(const struct lines *l, const int64_t *at, struct sum *to) { \
-        add_lines(n, l, at, to);                                                    \
+#define ADD(rows, terms)                                                                    \
+    static void add_##rows##terms(const struct lines *l, int64_t first, int64_t from,       \
+                                  struct sum *to, int64_t row) {                            \
+        add_lines(rows, terms, l, first, from, to, row);                                    \
     }
-#define ADD_ENTRY(n) [n] = add_##n,
-EVERY_TERMS(ADD)
-static lines_fn *const adds[TERMS + 1] = {EVERY_TERMS(ADD_ENTRY)};
+#define ADD_ENTRY(rows, terms) [rows][terms] = add_##rows##terms,
+EVERY_TILE_ALL(ADD)
+static lines_fn *const adds[LINES + 1][TERMS + 1] = {EVERY_TILE_ALL(ADD_ENTRY)};
 
-/* What is done for all of a call, and where it lies in the scratch. */
+#define AT_ONCE 64 /* places of dy, at least, for which sums are kept in registers */
+
+/* What is done for all of a call. */
 struct dw {
-    int64_t group, terms, rows; /* lines of dy at a time */
-    struct strip reach;         /* of what the first line reads */
-    size_t at, dy, x, all;      /* bytes, after the sums */
+    struct ring ring, dy;
+    int64_t row, terms; /* terms of a row of taps, and of all */
+    int64_t together;   /* terms of a row that lie together */
+    size_t sums, own;   /* bytes of them and of dy's ring */
 };
 
 static struct dw dw_of(const struct window *w) {
-    struct dw d = {.group = w->c / w->groups, .reach = {-w->ph, 0, -w->pw, 0}};
-    d.terms = w->kh * w->kw * d.group;
-    d.reach.lines = (w->kh - 1) * w->dh + 1;
-    d.reach.columns = (w->ow - 1) * w->sw + (w->kw - 1) * w->dw + 1;
-    const int64_t line = d.reach.columns * d.group * BLOCK;
-    d.rows = strip_of(d.reach.lines, w->sh, line, w->oh);
-    d.dy = (size_t)d.terms * sizeof(struct sum);
-    d.x = d.dy + (size_t)(d.rows * w->ow * BLOCK) * sizeof(float);
-    d.at = d.x + (size_t)((d.reach.lines + (d.rows - 1) * w->sh) * line) * sizeof(float);
-    d.all = d.at + (size_t)d.terms * sizeof(int64_t);
+    const int64_t group = w->c / w->groups, n = least((AT_ONCE + w->ow - 1) / w->ow, w->oh);
+    struct dw d = {{{w->c, w->h, w->w, false}, group, (w->kh - 1) * w->dh + 1 + (n - 1) * w->sh,
+                    -w->pw, (w->ow - 1) * w->sw + (w->kw - 1) * w->dw + 1},
+                   {{w->o, w->oh, w->ow, false}, 1, n, 0, w->ow}, .row = w->kw * group};
+    d.terms = w->kh * d.row;
+    d.together = w->dw == 1 ? d.row : group;
+    d.sums = (size_t)d.terms * sizeof(struct sum);
+    d.own = ring_bytes(&d.dy);
     return d;
 }
 
 static size_t scratch_of(const struct window *w, bool half, int64_t outputs) {
+    const struct dw d = dw_of(w);
     (void)half, (void)outputs;
-    return dw_of(w).all;
+    return d.sums + d.own + ring_bytes(&d.ring);
+}
+
+/* All terms of some lines. */
+static void add_taps(const struct dw *d, const struct lines *l, struct sum *sum) {
+    const struct window *w = l->w;
+    for (int64_t i = 0, rows; i < w->kh; i += rows) {
+        rows = least(LINES, w->kh - i);
+        for (int64_t t = 0, terms; t < d->row; t += terms) {
+            const int64_t in = t % d->together, column = (t - in) / d->ring.group * w->dw;
+            terms = least(TERMS, d->together - in);
+            adds[rows][terms](l, i, (column * d->ring.group + in) * BLOCK, sum + i * d->row + t,
+                              d->row);
+        }
+    }
 }
 
 /* The sums of a block over all samples. */
 static void sum_block(const struct window *w, const struct dw *d, const uint16_t *dy,
                       const uint16_t *x, char *scratch) {
-    const struct plane from = {w->c, w->h, w->w, false}, by = {w->o, w->oh, w->ow, false};
-    struct sum *sum = (struct sum *)scratch;
-    const int64_t *at = (const int64_t *)(scratch + d->at), step = d->group * BLOCK;
-    float *wide_dy = (float *)(scratch + d->dy), *wide = (float *)(scratch + d->x);
-    struct lines l = {wide_dy, wide, 0, w->ow, w->sh * d->reach.columns * step, w->sw * step, 0};
-    const int64_t tiles = (d->terms + TERMS - 1) / TERMS;
-    memset(sum, 0, (size_t)d->terms * sizeof *sum);
+    struct sum *sum = (struct sum *)(void *)scratch;
+    float **own = ring_start(&d->dy, scratch + d->sums);
+    float **line = ring_start(&d->ring, scratch + d->sums + d->own);
+    struct lines l = {w, own[0], line, 0, w->sw * d->ring.group * BLOCK, 0};
+    memset(sum, 0, d->sums);
     for (int64_t i = 0; i < w->n; i++, dy += w->o * w->oh * w->ow, x += w->c * w->h * w->w)
         for (int64_t row = 0; row < w->oh; row += l.n) {
-            l.n = least(d->rows, w->oh - row);
-            const struct strip own = {row, l.n, 0, w->ow};
-            struct strip strip = d->reach;
-            strip.line += row * w->sh, strip.lines += (l.n - 1) * w->sh;
-            widen(&by, dy, 1, &own, wide_dy);
-            widen(&from, x, d->group, &strip, wide);
-            for (int64_t t = 0; t < tiles; t++) {
-                const int64_t begin = d->terms * t / tiles, end = d->terms * (t + 1) / tiles;
-                adds[end - begin](&l, at + begin, sum + begin);
-            }
+            ring_move(&d->ring, x, row * w->sh - w->ph, row ? l.n * w->sh : d->ring.lines, line);
+            ring_move(&d->dy, dy, row, d->dy.lines, own);
+            l.n = least(d->dy.lines, w->oh - row);
+            add_taps(d, &l, sum);
             l.k = (l.k + l.n * w->ow) % HALF_GROUP;
         }
     for (int64_t t = 0; l.k && t < d->terms; t++)
@@ -447,13 +511,8 @@ static void sum_block(const struct window *w, const struct dw *d, const uint16_t
 static void sum_up(const struct window *w, bool half, struct cpu_range r, const void *dy,
                    const void *x, float *to, void *scratch) {
     const struct dw d = dw_of(w);
-    int64_t *at = (int64_t *)((char *)scratch + d.at);
-    (void)half;
-    for (int64_t t = 0; t < d.terms; t++) {
-        const int64_t tap = t / d.group, line = tap / w->kw * w->dh, column = tap % w->kw * w->dw;
-        at[t] = ((line * d.reach.columns + column) * d.group + t % d.group) * BLOCK;
-    }
     const uint64_t mode = half_flush();
+    (void)half;
     for (int64_t o = r.begin; o < r.end; o += BLOCK, to += BLOCK * d.terms) {
         sum_block(w, &d, (const uint16_t *)dy + o * w->oh * w->ow,
                   (const uint16_t *)x + o * w->h * w->w, scratch);
