@@ -38,20 +38,44 @@ static float **ring_start(const struct ring *r, void *scratch) {
     return line;
 }
 
-/* The j-th channels of their groups, of VEC from `lane` on, v. */
-INLINE vec spread(vec v, const uint16_t *from, int64_t lane, int64_t group, int64_t j) {
-    static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const vec_u32 at = (*(const vec_u32_at *)(lanes + lane) & (uint32_t)-group) + (uint32_t)j;
-    (void)from, (void)v;
+/* 16 channels in an order of their own (lane_of), which saves moving them across vectors. */
+#define VECS (BLOCK / VEC)
+#if VEC == BLOCK
+#define LOADED 1 /* vectors that are loaded together */
+INLINE void load_block(const uint16_t *from, vec *v) { *v = vec_load(TRI_BF16, from, 0); }
+INLINE void store_block(uint16_t *to, const vec *v) { vec_store(TRI_BF16, to, 0, *v); }
+INLINE int64_t lane_of(int64_t channel) { return channel; }
+#else
+#define LOADED 2
+INLINE void load_block(const uint16_t *from, vec *v) {
+    for (int i = 0; i < VECS; i += 2) vec_load_two(TRI_BF16, from, i * VEC, v + i);
+}
+INLINE void store_block(uint16_t *to, const vec *v) {
+    for (int i = 0; i < VECS; i += 2) vec_store_two(TRI_BF16, to, i * VEC, v + i);
+}
+INLINE int64_t lane_of(int64_t channel) { return vec_place(TRI_BF16, channel, BLOCK); }
+#endif
+
+/* Lanes `at` of v. */
+INLINE vec pick(vec v, vec_u32 at) {
 #if VEC == 16
     return _mm512_permutexvar_ps((__m512i)at, v);
 #elif VEC == 8
     return _mm256_permutevar8x32_ps(v, (__m256i)at);
 #else
-    vec_u16 x = {0};
-    for (int k = 0; k < VEC; k++) x[k] = from[at[k]];
-    return vec_of_bf16(x);
+    return (vec){v[at[0]], v[at[1]], v[at[2]], v[at[3]]};
 #endif
+}
+
+/* To each output the j-th channel of its group: vectors that are loaded together have it in one of
+ * them, in the same lanes for each. */
+INLINE void spread(const vec *v, int64_t group, int64_t j, float *to) {
+    static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const vec_u32 first = *(const vec_u32_at *)lanes & (uint32_t)(-group / LOADED);
+    for (int i = 0; i < VECS; i += LOADED) {
+        const vec x = pick(v[i + j % LOADED], first + (uint32_t)(j / LOADED));
+        for (int k = 0; k < LOADED; k++) *(vec_at *)(to + (i + k) * VEC) = x;
+    }
 }
 
 /* n places of a line. */
@@ -60,15 +84,12 @@ INLINE void widen_places(const bool plain, const bool single, const struct ring 
     const int64_t group = single ? 1 : r->group, plane = r->plane.h * r->plane.w;
     uint16_t own[BLOCK];
     for (; n; n--, x += plain ? 1 : BLOCK, to += group * BLOCK) {
+        vec v[VECS];
         for (int k = 0; plain && k < BLOCK; k++) own[k] = x[k * plane];
         if (!plain) __builtin_prefetch(x + AHEAD);
-        const uint16_t *from = plain ? own : x;
-        for (int lane = 0; lane < BLOCK; lane += VEC) {
-            const vec v = vec_load(TRI_BF16, from, lane);
-            for (int64_t j = 0; j < group; j++)
-                *(vec_at *)(to + j * BLOCK + lane) =
-                    single ? v : spread(v, from, lane, group, j);
-        }
+        load_block(plain ? own : x, v);
+        for (int i = 0; group == 1 && i < VECS; i++) *(vec_at *)(to + i * VEC) = v[i];
+        for (int64_t j = 0; group > 1 && j < group; j++) spread(v, group, j, to + j * BLOCK);
     }
 }
 
@@ -199,11 +220,13 @@ INLINE void put_places(const bool plain, const bool with_bias, const struct plan
     for (int64_t i = 0; i < p->w; i++, from += BLOCK) {
         uint16_t *to = plain ? own : y + i * BLOCK;
         if (!plain) __builtin_prefetch(to + AHEAD / 2, 1);
-        for (int lane = 0; lane < BLOCK; lane += VEC) {
-            vec v = *(const vec_at *)(from + lane);
-            if (with_bias) v += vec_load(TRI_BF16, bias, lane);
-            vec_store(TRI_BF16, to, lane, v);
+        vec v[VECS], b[VECS];
+        if (with_bias) load_block(bias, b);
+        for (int k = 0; k < VECS; k++) {
+            v[k] = *(const vec_at *)(from + k * VEC);
+            if (with_bias) v[k] += b[k];
         }
+        store_block(to, v);
         for (int k = 0; plain && k < BLOCK; k++) y[k * p->h * p->w + i] = own[k];
     }
 }
@@ -237,12 +260,13 @@ static void make_plane(const struct state *s, const uint16_t *x, const float *we
 
 /* The weight of a block, [tap, channel of a group, 16]. */
 static void take_weight(const struct state *s, const uint16_t *weight, int64_t block, float *to) {
+    const int64_t group = s->ring.group;
     for (int64_t t = 0; t < s->taps; t++)
-        for (int64_t j = 0; j < s->ring.group; j++)
-            for (int64_t at = block * BLOCK; at < (block + 1) * BLOCK; at++) {
-                const int64_t in = at % s->ring.group;
-                const int64_t from = s->back ? (at - in + j) * s->ring.group + in : at * s->ring.group + j;
-                *to++ = convert_bf16_to_f32(weight[from * s->taps + t]);
+        for (int64_t j = 0; j < group; j++, to += BLOCK)
+            for (int64_t k = 0; k < BLOCK; k++) {
+                const int64_t made = block * BLOCK + k, in = made % group;
+                const int64_t from = s->back ? (made - in + j) * group + in : made * group + j;
+                to[lane_of(k)] = convert_bf16_to_f32(weight[from * s->taps + t]);
             }
 }
 
@@ -518,7 +542,7 @@ static void sum_up(const struct window *w, bool half, struct cpu_range r, const 
                   (const uint16_t *)x + o * w->h * w->w, scratch);
         const struct sum *sum = scratch;
         for (int64_t t = 0; t < d.terms; t++)
-            for (int k = 0; k < BLOCK; k++) to[k * d.terms + t] = sum[t].all[k];
+            for (int k = 0; k < BLOCK; k++) to[k * d.terms + t] = sum[t].all[lane_of(k)];
     }
     half_restore(mode);
 }
