@@ -39,8 +39,9 @@ static tri_tensor *factor(tri_graph *g, const char *name, tri_shape shape) {
     return tri_state(g, name, TRI_BF16, shape, (tri_init){0});
 }
 
-/* A product, a convolution of one place each, and its derivative by the weight over k samples. */
-enum way { PRODUCT, CONV, BY_WEIGHT };
+/* A product, a convolution of one place each, and its derivative by the weight over k samples; a
+ * depthwise one of k taps, and its derivative over k samples. */
+enum way { PRODUCT, CONV, BY_WEIGHT, DEPTH, DEPTH_BY_WEIGHT };
 
 static void check(enum way way, bool trans_a, bool trans_b, int64_t k, const char *isa) {
     const tri_shape conv = TRI_SHAPE(OTHERS, k, 1, 1), samples = TRI_SHAPE(k, OTHERS, 1, 1);
@@ -51,6 +52,14 @@ static void check(enum way way, bool trans_a, bool trans_b, int64_t k, const cha
         a = factor(g, "a", trans_a ? TRI_SHAPE(k, OTHERS) : TRI_SHAPE(OTHERS, k));
         b = factor(g, "b", trans_b ? TRI_SHAPE(OTHERS, k) : TRI_SHAPE(k, OTHERS));
         y = tri_matmul(a, b, .trans_a = trans_a, .trans_b = trans_b);
+    } else if (way == DEPTH) {
+        a = factor(g, "a", TRI_SHAPE(1, OTHERS, 1, k));
+        b = factor(g, "b", TRI_SHAPE(OTHERS, 1, 1, k));
+        y = tri_conv2d(a, b, .groups = OTHERS);
+    } else if (way == DEPTH_BY_WEIGHT) {
+        a = factor(g, "a", samples), b = factor(g, "b", samples);
+        tri_tensor *w = factor(g, "w", TRI_SHAPE(OTHERS, 1, 1, 1)), *in[] = {a, b, w};
+        y = APPLY_LIKE(tri_conv2d(b, w, .groups = OTHERS)->node, "conv2d_dw", in);
     } else {
         a = factor(g, "a", way == CONV ? conv : samples);
         b = factor(g, "b", way == CONV ? conv : samples);
@@ -63,11 +72,14 @@ static void check(enum way way, bool trans_a, bool trans_b, int64_t k, const cha
     tri_run *run = tri_open(g, &(tri_options){.forward = true, .device = "cpu"});
     unsetenv("TRIREME_ISA");
     if (!run) fail_msg("%s", tri_message());
-    const bool outer_a = way == BY_WEIGHT || trans_a, outer_b = way == BY_WEIGHT || !trans_b;
+    const bool by_weight = way == BY_WEIGHT || way == DEPTH_BY_WEIGHT;
+    const bool outer_a = by_weight || trans_a, outer_b = by_weight || !trans_b;
+    const int count = way < DEPTH ? OTHERS * OTHERS : OTHERS;
     write_factor(run, "a", k, outer_a ? OTHERS : 1, true);
     write_factor(run, "b", k, outer_b ? OTHERS : 1, false);
-    if (tri_forward(run) || tri_read(run, "y", got, sizeof got)) fail_msg("%s", tri_message());
-    for (int i = 0; i < OTHERS * OTHERS; i++)
+    if (tri_forward(run) || tri_read(run, "y", got, (size_t)count * sizeof *got))
+        fail_msg("%s", tri_message());
+    for (int i = 0; i < count; i++)
         if (got[i] != want)
             fail_msg("way %d%s%s of %lld terms, %s: %#x, not %#x", way, trans_a ? " trans_a" : "",
                      trans_b ? " trans_b" : "", (long long)k, isa, got[i], want);
@@ -84,6 +96,8 @@ static void missing_terms(void **state) {
             for (int t = 0; t < 4; t++) check(PRODUCT, t & 1, t & 2, k, isa_names[i]);
             check(CONV, false, true, k, isa_names[i]);
             check(BY_WEIGHT, true, false, k, isa_names[i]);
+            check(DEPTH, false, true, k, isa_names[i]);
+            check(DEPTH_BY_WEIGHT, true, false, k, isa_names[i]);
         }
     }
 }

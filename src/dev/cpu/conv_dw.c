@@ -130,8 +130,11 @@ static tri_status prepare(const tri_node *n, void **state) {
                            : conv_sums_make(n, &order, 1, CONV_MOST_PARTS, &s->sums);
     if (s->by_outputs) s->parts = s->sums.parts;
     for (int i = 0; i < BROUGHT && !status; i++) status = make_bring(n, i, s);
-    s->slices = s->thin && !s->brings[DY] && !s->brings[X]
-                    ? least(s->w.o / DW_BLOCK, (CONV_MOST_PARTS + s->parts - 1) / s->parts) : 1;
+    s->slices = 1;
+    if (s->thin && !s->brings[DY] && !s->brings[X])
+        s->slices = least(cpu_parts(s->w.o / DW_BLOCK, s->w.n * s->w.oh * s->w.ow *
+                                                           (int64_t)s->sums.row / s->parts),
+                          (CONV_MOST_PARTS + s->parts - 1) / s->parts);
     if (status)
         free(s);
     else

@@ -12,7 +12,8 @@
 #include "dev/cpu/conv_rows.h"
 #include "dev/cpu/half.h"
 
-#define PLACES 7 /* of a line, summed together in registers */
+/* Places of a line, summed together in registers; those at its end have up to half of them. */
+#define PLACES (VEC_REGISTERS == 32 ? 14 : 7)
 /* Taps of a column, and terms that lie together, of the derivative by the weight, likewise. */
 #define LINES (VEC_REGISTERS == 32 ? 3 : 2)
 #define TERMS 3
@@ -187,8 +188,14 @@ INLINE void sum_places(const int places, const bool single, const struct places 
 typedef void places_fn(const struct places *p, float *const *line, int64_t x, int64_t x_step,
                        const float *weight, float *y, int64_t y_step);
 
-#define EVERY_PLACES(X, single) \
-    X(1, single) X(2, single) X(3, single) X(4, single) X(5, single) X(6, single) X(7, single)
+#if VEC_REGISTERS == 32
+#define MANY_PLACES(X, single) X(14, single)
+#else
+#define MANY_PLACES(X, single)
+#endif
+#define EVERY_PLACES(X, single)                                                              \
+    X(1, single) X(2, single) X(3, single) X(4, single) X(5, single) X(6, single)            \
+    X(7, single) MANY_PLACES(X, single)
 #define SUM(n, single)                                                                          \
     static void sum_##n##single(const struct places *p, float *const *line, int64_t x,          \
                                 int64_t x_step, const float *weight, float *y,                  \
@@ -208,38 +215,25 @@ static void sum_line(const struct state *s, const struct places *p, float *const
     const int64_t x_step = a->move * s->ring.group * BLOCK, y_step = a->step * BLOCK;
     y += a->first * BLOCK;
     for (int64_t begin = 0, n; begin < a->count; begin += n) {
-        n = least(a->count - begin, PLACES);
+        const int64_t left = a->count - begin;
+        n = left >= PLACES ? PLACES : left > PLACES / 2 ? (left + 1) / 2 : left;
         sums[x_step == BLOCK][n](p, line, begin * x_step, x_step, weight, y + begin * y_step,
                                  y_step);
     }
 }
 
-INLINE void put_places(const bool plain, const bool with_bias, const struct plane *p,
-                       const float *from, const uint16_t *bias, uint16_t *y) {
-    uint16_t own[BLOCK];
-    for (int64_t i = 0; i < p->w; i++, from += BLOCK) {
-        uint16_t *to = plain ? own : y + i * BLOCK;
-        if (!plain) __builtin_prefetch(to + AHEAD / 2, 1);
-        vec v[VECS], b[VECS];
-        if (with_bias) load_block(bias, b);
-        for (int k = 0; k < VECS; k++) {
-            v[k] = *(const vec_at *)(from + k * VEC);
-            if (with_bias) v[k] += b[k];
-        }
-        store_block(to, v);
-        for (int k = 0; plain && k < BLOCK; k++) y[k * p->h * p->w + i] = own[k];
-    }
-}
-
 static void put_line(const struct plane *p, const float *from, const uint16_t *bias, uint16_t *y) {
-    if (p->plain && bias)
-        put_places(true, true, p, from, bias, y);
-    else if (p->plain)
-        put_places(true, false, p, from, bias, y);
-    else if (bias)
-        put_places(false, true, p, from, bias, y);
-    else
-        put_places(false, false, p, from, bias, y);
+    uint16_t own[BLOCK];
+    vec v[VECS], b[VECS];
+    if (bias) load_block(bias, b);
+    for (int64_t i = 0; i < p->w; i++, from += BLOCK) {
+        if (!p->plain) __builtin_prefetch(y + i * BLOCK + AHEAD / 2, 1);
+        UNROLL for (int k = 0; k < VECS; k++) v[k] = *(const vec_at *)(from + k * VEC);
+        if (bias)
+            UNROLL for (int k = 0; k < VECS; k++) v[k] += b[k];
+        store_block(p->plain ? own : y + i * BLOCK, v);
+        for (int k = 0; p->plain && k < BLOCK; k++) y[k * p->h * p->w + i] = own[k];
+    }
 }
 
 static void make_plane(const struct state *s, const uint16_t *x, const float *weight,
