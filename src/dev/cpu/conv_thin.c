@@ -26,7 +26,8 @@ struct ring {
     int64_t group, lines, column, columns; /* some columns lie beside the plane */
 };
 
-static int64_t ring_line(const struct ring *r) { return r->columns * r->group * BLOCK; } /* floats */
+/* Floats of a line. */
+static int64_t ring_line(const struct ring *r) { return r->columns * r->group * BLOCK; }
 
 /* With what ring_start needs. */
 static size_t ring_bytes(const struct ring *r) {
@@ -384,7 +385,7 @@ struct lines {
     int64_t k;       /* places of the present group before them */
 };
 
-/* A term of the weight's sums: of all groups of places so far, and the chains of the present one. */
+/* Of a term of the weight: the sum of all groups of places so far, the chains of the present one. */
 struct sum {
     float all[BLOCK], chain[2][BLOCK];
 };
