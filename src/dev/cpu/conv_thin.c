@@ -223,18 +223,29 @@ static void sum_line(const struct state *s, const struct places *p, float *const
     }
 }
 
-static void put_line(const struct plane *p, const float *from, const uint16_t *bias, uint16_t *y) {
+INLINE void put_places(const bool plain, const struct plane *p, const float *from,
+                       const uint16_t *bias, uint16_t *y) {
+    const int64_t n = p->w, plane = p->h * n;
     uint16_t own[BLOCK];
     vec v[VECS], b[VECS];
     if (bias) load_block(bias, b);
-    for (int64_t i = 0; i < p->w; i++, from += BLOCK) {
-        if (!p->plain) __builtin_prefetch(y + i * BLOCK + AHEAD / 2, 1);
+    for (int64_t i = 0; i < n; i++, from += BLOCK) {
+        if (!plain) __builtin_prefetch(y + i * BLOCK + AHEAD / 2, 1);
         UNROLL for (int k = 0; k < VECS; k++) v[k] = *(const vec_at *)(from + k * VEC);
         if (bias)
             UNROLL for (int k = 0; k < VECS; k++) v[k] += b[k];
-        store_block(p->plain ? own : y + i * BLOCK, v);
-        for (int k = 0; p->plain && k < BLOCK; k++) y[k * p->h * p->w + i] = own[k];
+        store_block(plain ? own : y + i * BLOCK, v);
+        for (int k = 0; plain && k < BLOCK; k++) y[k * plane + i] = own[k];
     }
+}
+
+APART void put_line(const struct plane *p, const float *from, const uint16_t *bias, uint16_t *y) {
+    if (p->plain)
+        put_places(true, p, from, bias, y);
+    else if (bias)
+        put_places(false, p, from, bias, y);
+    else
+        put_places(false, p, from, NULL, y);
 }
 
 static void make_plane(const struct state *s, const uint16_t *x, const float *weight,
