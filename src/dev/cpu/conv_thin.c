@@ -396,7 +396,7 @@ struct lines {
     int64_t k;       /* places of the present group before them */
 };
 
-/* Of a term of the weight: the sum of all groups of places so far, the chains of the present one. */
+/* Of a term of the weight: the sum of all groups of places so far, and the present one's chains. */
 struct sum {
     float all[BLOCK], chain[2][BLOCK];
 };
