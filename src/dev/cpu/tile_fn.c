@@ -223,7 +223,18 @@ MAP1(f32_to_bool, uint8_t, float, x != 0)
         INDEPENDENT for (size_t i = 0; i < n; i++)                                          \
             x[i] = convert_##name##_to_f32(convert_f32_to_##name(x[i]));                    \
     }
-STORAGE(bf16)
+static void widen_bf16(float *to, const void *from, size_t n) {
+    EACH((int64_t)n, STORE(TRI_F32, to, LOAD(TRI_BF16, from, 0)));
+}
+static void narrow_bf16(void *to, const float *from, size_t n) {
+    EACH((int64_t)n, STORE(TRI_BF16, to, LOAD(TRI_F32, from, 0)));
+}
+static void round_bf16(float *x, size_t n) {
+    EACH((int64_t)n, {
+        vec v = LOAD(TRI_F32, x, 0);
+        STORE(TRI_F32, x, vec_of_bits(vec_round_bf16(v) & 0xffff0000u));
+    });
+}
 STORAGE(f16)
 
 const struct tile_set FOR_ISA(tile_set) = {

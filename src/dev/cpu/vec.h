@@ -167,10 +167,21 @@ INLINE vec vec_of_bf16(vec_u16 x) { return (vec)(vec_widen(x) << 16); }
 
 /* Rounds to bf16 as convert_f32_to_bf16 does, into the upper half of each element; the lower half
  * is undefined. */
+#if VEC == 16
+INLINE vec_u32 vec_round_bf16(vec v) {
+    const __m512i x = (__m512i)v, one = _mm512_set1_epi32(1);
+    const __mmask16 odd = _mm512_test_epi32_mask(x, _mm512_set1_epi32(0x10000));
+    __m512i y = _mm512_add_epi32(x, _mm512_set1_epi32(0x7fff));
+    y = _mm512_mask_add_epi32(y, odd, y, one);
+    return (vec_u32)_mm512_mask_or_epi32(y, vec_not(vec_equal(v, v)), x,
+                                         _mm512_set1_epi32(0x400000));
+}
+#else
 INLINE vec_u32 vec_round_bf16(vec v) {
     vec_u32 x = (vec_u32)v, rounded = x + 0x7fffu + (x >> 16 & 1u);
     return (vec_u32)vec_select(vec_equal(v, v), (vec)rounded, (vec)(x | 0x400000u));
 }
+#endif
 INLINE vec_u16 vec_to_bf16(vec v) { return vec_narrow(vec_round_bf16(v) >> 16); }
 
 INLINE vec vec_load(tri_type t, const void *from, int64_t i) {
