@@ -28,7 +28,7 @@ static struct job job_of(const tri_call *c, bool backward) {
 }
 
 static int64_t place(const struct job *j, const struct part *p, int64_t i) {
-    return vec_place(j->z.type, i, p->width);
+    return in_blocks(&j->z) ? block_place(j->z.type, i) : vec_place(j->z.type, i, p->width);
 }
 
 /* Clears the sums and finds the centers of the differences: of x the group's first elements, of dy
@@ -170,7 +170,9 @@ static void run_slices(const struct job *j, int64_t unit, int64_t begin, int64_t
             settle_backward(j, &p, n);
         else
             settle_forward(j, &p, p.begin >= begin, n);
-        for (; s < p.end && s < end; s++) apply(j, unit, s, n);
+        const int64_t stop = least(p.end, end);
+        for (int64_t i = stop; i > s; i--) apply(j, unit, i - 1, n);
+        s = most(s, stop);
         at = p.end;
     }
     for (int64_t i = 0; stores && i < first.width; i++) {

@@ -344,6 +344,180 @@ INLINE void derive_run(tri_type t, const struct part *p, const void *dy, const v
     EACH(p->rows, PUT_RUN(t, dx, scale * (GET_RUN(t, dy) - a - (GET_RUN(t, x) - center) * b)));
 }
 
+/* ---- blocks of CHANNELS ---- */
+
+/* The elements of a slice are contiguous. They are processed two vectors at a time; every ROUND
+ * elements the same sums follow, and every PERIOD elements the same channels. */
+#define CHANNELS 16
+#define ROUND (SUMS * CHANNELS)
+#define PERIOD (2 * VEC > CHANNELS ? 2 * VEC : CHANNELS)
+#define HELD (VEC_REGISTERS / 4) /* vectors of sums in registers, and as many of dots */
+
+/* Numbers of channels in block_place's order, for vector v of a period. */
+INLINE vec channels_of(tri_type t, const float *from, int v) {
+#if VEC == 16
+    (void)v;
+    if (t == TRI_BF16) return _mm512_broadcast_f32x8(_mm256_loadu_ps(from + v % 2 * 8));
+    return *(const vec_at *)from;
+#else
+    (void)t;
+    return *(const vec_at *)(from + v * VEC % CHANNELS);
+#endif
+}
+
+/* As vec_place; but if two vectors have two rows, each has half of the channels, twice. */
+static int64_t block_place(tri_type t, int64_t i) {
+    const int64_t k = vec_place(t, i, PERIOD);
+    return PERIOD > CHANNELS ? k / VEC * (VEC / 2) + k % VEC : k;
+}
+
+/* Hardware prefetches too late, and not across pages. */
+#define FAR 2048
+INLINE void fetch_two(tri_type t, const void *x, int64_t at) {
+    const char *next = (const char *)rows_in(t, x, at) + FAR;
+    __builtin_prefetch(next);
+    if (t == TRI_F32 && VEC == 16) __builtin_prefetch(next + 64);
+}
+
+/* Sums of two vectors; their centers are `c`. */
+INLINE void add_two(tri_type t, const void *dy, const void *x, int64_t at, const vec c[2],
+                    vec sum[2], vec dot[2]) {
+    vec u[2], v[2];
+    vec_load_two(t, x, at, v);
+    if (dy) vec_load_two(t, dy, at, u);
+    for (int j = 0; j < 2; j++) {
+        v[j] -= c[j];
+        if (!dy) u[j] = v[j];
+        sum[j] += u[j];
+        dot[j] += u[j] * v[j];
+    }
+}
+
+/* The next n elements, as two vectors: all, or a single row. */
+INLINE const void *two_of(tri_type t, const void *x, int64_t at, int64_t n, float spare[PERIOD]) {
+    if (n >= 2 * VEC) return rows_in(t, x, at);
+    memcpy(spare, rows_in(t, x, at), CHANNELS * (t == TRI_F32 ? 4 : 2));
+    return spare;
+}
+
+/* The sums of a piece of n elements, which begin as zeros. */
+INLINE void sum_piece(tri_type t, const void *dy, const void *x, int64_t n, const vec *center,
+                      float *sum, float *dot) {
+    const int64_t whole = n / ROUND * ROUND;
+    for (int from = 0; from < ROUND / VEC; from += HELD) {
+        vec s[HELD] = {{0}}, d[HELD] = {{0}};
+        for (int64_t at = from * VEC; at < whole; at += ROUND)
+            UNROLL for (int v = 0; v < HELD; v += 2) {
+                fetch_two(t, x, at + v * VEC);
+                if (dy) fetch_two(t, dy, at + v * VEC);
+                add_two(t, dy, x, at + v * VEC, center + v % (PERIOD / VEC), s + v, d + v);
+            }
+        memcpy(sum + from * VEC, s, sizeof s);
+        memcpy(dot + from * VEC, d, sizeof d);
+    }
+    for (int64_t at = whole; at < n; at += 2 * VEC) {
+        float spare[2][PERIOD] = {{0}}, *to[2] = {sum + at - whole, dot + at - whole};
+        const bool row = n - at < 2 * VEC;
+        vec sums[2][2];
+        memcpy(sums[0], to[0], sizeof sums[0]);
+        memcpy(sums[1], to[1], sizeof sums[1]);
+        add_two(t, dy ? two_of(t, dy, at, n - at, spare[0]) : NULL,
+                two_of(t, x, at, n - at, spare[1]), 0, center + at / VEC % (PERIOD / VEC), sums[0],
+                sums[1]);
+        for (int i = 0; i < 2; i++)
+            for (int j = 0; j < (row && t != TRI_BF16 ? 1 : 2); j++)
+                memcpy(to[i] + j * VEC, &sums[i][j],
+                       (row && t == TRI_BF16 ? VEC / 2 : VEC) * sizeof(float));
+    }
+}
+
+/* As TOTAL, for each channel. */
+INLINE void add_totals(tri_type t, float *v, double *total) {
+    const int half = t == TRI_BF16 && PERIOD > CHANNELS ? CHANNELS / 2 : CHANNELS;
+    for (int n = ROUND / 2; n > CHANNELS; n /= 2)
+        for (int i = 0; i < n; i++) v[i] += v[i + n];
+    for (int i = 0; i < CHANNELS; i++) {
+        const float *a = v + i / half * 2 * half + i % half;
+        total[i] += (double)(a[0] + a[half]);
+    }
+}
+
+INLINE void sum_blocks(tri_type t, const struct part *p, const void *dy, const void *x,
+                       struct numbers *n) {
+    vec center[PERIOD / VEC];
+    for (int v = 0; v < PERIOD / VEC; v++) center[v] = channels_of(t, n->center, v);
+    EACH_PIECE(p) {
+        float sum[ROUND], dot[ROUND];
+        sum_piece(t, dy ? rows_in(t, dy, AT(p, r)) : NULL, rows_in(t, x, AT(p, r)),
+                  (end - r) * CHANNELS, center, sum, dot);
+        add_totals(t, sum, n->sum);
+        add_totals(t, dot, n->dot);
+    }
+}
+
+INLINE void moments_blocks(tri_type t, const struct part *p, const void *x, struct numbers *n) {
+    sum_blocks(t, p, NULL, x, n);
+}
+
+INLINE void sums_blocks(tri_type t, const struct part *p, const void *dy, const void *x,
+                        struct numbers *n) {
+    sum_blocks(t, p, dy, x, n);
+}
+
+struct factors {
+    vec center[PERIOD / VEC], scale[PERIOD / VEC], a[PERIOD / VEC], b[PERIOD / VEC];
+};
+
+/* Two vectors, v and v + 1 of a period. dy null: normalise. */
+INLINE void map_two(tri_type t, const void *dy, const void *x, void *y, int64_t at, int v,
+                    const struct factors *f) {
+    vec u[2], w[2];
+    vec_load_two(t, x, at, w);
+    if (dy) vec_load_two(t, dy, at, u);
+    for (int j = 0; j < 2; j++) {
+        w[j] -= f->center[v + j];
+        w[j] = dy ? f->scale[v + j] * (u[j] - f->a[v + j] - w[j] * f->b[v + j])
+                  : w[j] * f->scale[v + j] + f->a[v + j];
+    }
+    vec_store_two(t, y, at, w);
+}
+
+INLINE void map_blocks(tri_type t, const struct part *p, const void *dy, const void *x, void *y,
+                       const struct numbers *n) {
+    const int64_t end = AT(p, p->rows);
+    struct factors f;
+    int64_t at = p->first;
+    for (int v = 0; v < PERIOD / VEC; v++) {
+        f.center[v] = channels_of(t, n->center, v);
+        f.scale[v] = channels_of(t, n->scale, v);
+        f.a[v] = channels_of(t, n->a, v);
+        f.b[v] = channels_of(t, n->b, v);
+    }
+    for (; at + PERIOD <= end; at += PERIOD)
+        UNROLL for (int v = 0; v < PERIOD / VEC; v += 2) {
+            fetch_two(t, x, at + v * VEC);
+            if (dy) fetch_two(t, dy, at + v * VEC);
+            if (t != TRI_F32) fetch_two(t, y, at + v * VEC);
+            map_two(t, dy, x, y, at + v * VEC, v, &f);
+        }
+    if (PERIOD > CHANNELS && at < end) {
+        float spare[3][PERIOD] = {{0}};
+        map_two(t, dy ? two_of(t, dy, at, CHANNELS, spare[0]) : NULL,
+                two_of(t, x, at, CHANNELS, spare[1]), spare[2], 0, 0, &f);
+        memcpy(rows_out(t, y, at), spare[2], CHANNELS * (t == TRI_F32 ? 4 : 2));
+    }
+}
+
+INLINE void normalise_blocks(tri_type t, const struct part *p, const void *x, void *y,
+                             const struct numbers *n) {
+    map_blocks(t, p, NULL, x, y, n);
+}
+
+INLINE void derive_blocks(tri_type t, const struct part *p, const void *dy, const void *x,
+                          void *dx, const struct numbers *n) {
+    map_blocks(t, p, dy, x, dx, n);
+}
+
 /* ---- by type and format ---- */
 
 struct loops {
@@ -374,14 +548,21 @@ struct loops {
 #define EACH_TYPE(X, how) X(TRI_F32, how) X(TRI_BF16, how) X(TRI_F16, how)
 EACH_TYPE(LOOPS, run)
 EACH_TYPE(LOOPS, columns)
+EACH_TYPE(LOOPS, blocks)
 
 #define NAMES(t, how) \
     [t] = {moments_##t##_##how, sums_##t##_##how, normalise_##t##_##how, derive_##t##_##how},
 static const struct loops run_loops[] = {EACH_TYPE(NAMES, run)};
 static const struct loops column_loops[] = {EACH_TYPE(NAMES, columns)};
+static const struct loops block_loops[] = {EACH_TYPE(NAMES, blocks)};
+
+/* Whether the loops of blocks fit. */
+static bool in_blocks(const struct sizes *z) { return z->block == CHANNELS && z->places > 1; }
 
 static const struct loops *loops_of(const struct sizes *z) {
-    return z->block > 1 ? &column_loops[z->type] : &run_loops[z->type];
+    return in_blocks(z)    ? &block_loops[z->type]
+           : z->block > 1 ? &column_loops[z->type]
+                          : &run_loops[z->type];
 }
 
 #endif

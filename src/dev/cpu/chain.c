@@ -102,7 +102,7 @@ static const void *single(const struct operand *o, int k, struct work *w, const 
 }
 
 /* Prefetches the next tile: tiles of several separate operands are short runs, which hardware does
- * not prefetch. */
+ * not prefetch. In a tail so are those of the output. */
 static void ask_ahead(const char *next, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(next + i);
 }
@@ -140,6 +140,7 @@ static void run_step(const struct step *s, struct work *w, int value) {
     char *out = s->out < 0 ? NULL : (char *)w->io->out[s->out] + (size_t)w->first * s->stored_size;
     void *to = s->slot < 0 ? out : w->slot[s->slot].bytes;
     size_t n = s->single ? 1 : (size_t)w->n;
+    if (out && w->io->made) ask_ahead(out + n * s->stored_size, (int64_t)(n * s->stored_size));
     for (int i = 0; i < s->n_in; i++) in[i] = w->at[s->in[i]];
     if (s->fn)
         s->fn(to, in, s->p, n);
