@@ -64,10 +64,11 @@ static bool is_part(const struct window *w) { return w->all_h > w->h || w->all_w
 
 /* Keeps what is larger than the best so far, or the first NaN. */
 INLINE void keep_larger(vec *best, vec_u32 *index, vec x, vec_u32 place) {
-    vec b = *best;
-    vec_u32 take = (vec_u32)(x > b) | ((vec_u32)(x != x) & (vec_u32)(b == b));
-    *best = (vec)(((vec_u32)x & take) | ((vec_u32)b & ~take));
-    *index = (place & take) | (*index & ~take);
+    const vec b = *best;
+    const vec_mask take =
+        vec_either(vec_less(b, x), vec_both(vec_not(vec_equal(x, x)), vec_equal(b, b)));
+    *best = vec_select(take, x, b);
+    *index = (vec_u32)vec_select(take, (vec)place, (vec)*index);
 }
 
 /* ---- maximum, plain, adjacent windows of width two ---- */
