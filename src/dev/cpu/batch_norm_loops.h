@@ -211,15 +211,6 @@ INLINE void sum_columns(tri_type t, const struct part *p, const void *dy, const 
     }
 }
 
-INLINE void moments_columns(tri_type t, const struct part *p, const void *x, struct numbers *n) {
-    sum_columns(t, p, NULL, x, n);
-}
-
-INLINE void sums_columns(tri_type t, const struct part *p, const void *dy, const void *x,
-                         struct numbers *n) {
-    sum_columns(t, p, dy, x, n);
-}
-
 INLINE void normalise_rows(tri_type t, int both, const struct part *p, const void *x, void *y,
                            const struct numbers *n, int64_t column, int64_t some, int64_t k,
                            int64_t stop) {
@@ -314,15 +305,6 @@ INLINE void sum_run(tri_type t, const struct part *p, const void *dy, const void
         n->sum[0] += (double)TOTAL(sum);
         n->dot[0] += (double)TOTAL(dot);
     }
-}
-
-INLINE void moments_run(tri_type t, const struct part *p, const void *x, struct numbers *n) {
-    sum_run(t, p, NULL, x, n);
-}
-
-INLINE void sums_run(tri_type t, const struct part *p, const void *dy, const void *x,
-                     struct numbers *n) {
-    sum_run(t, p, dy, x, n);
 }
 
 #define GET_RUN(t, x) \
@@ -455,15 +437,6 @@ INLINE void sum_blocks(tri_type t, const struct part *p, const void *dy, const v
     }
 }
 
-INLINE void moments_blocks(tri_type t, const struct part *p, const void *x, struct numbers *n) {
-    sum_blocks(t, p, NULL, x, n);
-}
-
-INLINE void sums_blocks(tri_type t, const struct part *p, const void *dy, const void *x,
-                        struct numbers *n) {
-    sum_blocks(t, p, dy, x, n);
-}
-
 struct factors {
     vec center[PERIOD / VEC], scale[PERIOD / VEC], a[PERIOD / VEC], b[PERIOD / VEC];
 };
@@ -531,11 +504,11 @@ struct loops {
 #define LOOPS(t, how)                                                                       \
     static void moments_##t##_##how(const struct part *p, const void *x,                    \
                                     struct numbers *n) {                                    \
-        moments_##how(t, p, x, n);                                                          \
+        sum_##how(t, p, NULL, x, n);                                                        \
     }                                                                                       \
     static void sums_##t##_##how(const struct part *p, const void *dy, const void *x,       \
                                  struct numbers *n) {                                       \
-        sums_##how(t, p, dy, x, n);                                                         \
+        sum_##how(t, p, dy, x, n);                                                          \
     }                                                                                       \
     static void normalise_##t##_##how(const struct part *p, const void *x, void *y,         \
                                       const struct numbers *n) {                            \
