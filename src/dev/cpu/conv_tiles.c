@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Rows of tiles are read in place, 64 bytes each: of a strip of the output's lines, what it reads is
- * copied, 32 channels together. Of an axis with strides, places are copied in phases: those that
- * one tap reads, beside each other. Lines of the copy are as long as the output's, with zeros after
- * them, where the padding before the next line also is; so are planes. So the places of all lines
- * and samples make one sequence, in which a tap is a distance. What is computed for zeros between
- * lines and planes is left out. */
+ * Convolutions with the tiles of AMX. Rows of tiles are read in place, 64 bytes each: of a strip of
+ * the output's lines, what it reads is copied, 32 channels together. Of an axis with strides,
+ * places are copied in phases: those that one tap reads, beside each other. Lines of the copy are
+ * as long as the output's, with zeros after them, where the padding before the next line also is;
+ * so are planes. So the places of all lines and samples make one sequence, in which a tap is a
+ * distance. What is computed for zeros between lines and planes is left out.
+ *
+ * By the weight, places of the output are cut in groups of 32, line by line. Of dy a tile has 16
+ * channels of a group, turned once for a block of places; of the copy it has the pairs of a group's
+ * places, which differ from tap to tap. */
 #include "dev/cpu/conv_tiles.h"
 
 #include <immintrin.h>
@@ -320,7 +324,8 @@ static void turn_dy(const struct derivative *d, const uint16_t *dy, int64_t firs
                                                                     dy + at[i + 1] + o * plane));
             if (n % 2) half_step(NULL, dy + at[n - 1] + o * plane, BLOCK, pairs + n / 2 * BLOCK);
             clear_steps((n + 1) / 2, pairs);
-            half_turn(pairs, BLOCK * sizeof *pairs, d->turned + g * d->each + (o - d->r.begin) * BLOCK);
+            half_turn(pairs, BLOCK * sizeof *pairs,
+                      d->turned + g * d->each + (o - d->r.begin) * BLOCK);
         }
     }
 }
@@ -329,7 +334,8 @@ static void turn_dy(const struct derivative *d, const uint16_t *dy, int64_t firs
 INLINE void pair_places(const float *copy, const int64_t *at, float *first, float *second) {
     UNROLL_4
     for (int i = 0; i < HALF_GROUP; i += 2, first += BLOCK, second += BLOCK) {
-        const __m512i x = _mm512_loadu_si512(copy + at[i]), y = _mm512_loadu_si512(copy + at[i + 1]);
+        const __m512i x = _mm512_loadu_si512(copy + at[i]);
+        const __m512i y = _mm512_loadu_si512(copy + at[i + 1]);
         _mm512_storeu_si512(first, _mm512_unpacklo_epi16(x, y));
         _mm512_storeu_si512(second, _mm512_unpackhi_epi16(x, y));
     }
