@@ -541,6 +541,8 @@ static void products_in_parts(void **state) {
         {1, 8, 4200, 1024, .tail = true},
         {1, 300, 1100, 301, .tail = true, .half = true},
         {30, 70, 90, 60, .half = true},
+        {1, 48, 71, 1088, .half = true},
+        {2, 39, 37, 1100, .trans_a = true, .trans_b = true, .half = true},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -568,6 +570,8 @@ static void convolutions_in_parts(void **state) {
         {.n = 4, .c = 36, .o = 84, .h = 60, .w = 61, .kh = 3, .kw = 3, .stride = 2, .groups = 2},
         {.n = 4, .c = 64, .o = 64, .h = 60, .w = 61, .kh = 3, .kw = 3, .stride = 2, .groups = 64},
         {.n = 1, .c = 16, .o = 16, .h = 36, .w = 36, .kh = 33, .kw = 34, .stride = 1, .pad = 5},
+        /* a plane of several strips, and blocks of places */
+        {.n = 2, .c = 32, .o = 16, .h = 47, .w = 48, .kh = 3, .kw = 3, .stride = 1, .pad = 1},
         /* by outputs */
         {.n = 2, .c = 256, .o = 256, .h = 8, .w = 8, .kh = 3, .kw = 3, .stride = 1, .pad = 1},
     };

@@ -148,9 +148,10 @@ static inline int64_t gemm_row(int64_t k, bool half) {
 }
 /* For c of m rows; half_k: of the set, for bf16. */
 static inline int64_t gemm_scratch(int64_t m, int64_t k, bool half, int64_t half_k) {
-    const int64_t row = half && half_k ? (k < half_k ? (k + 31) / 32 * 16 : half_k / 2)
-                                       : gemm_row(k, half);
-    return (m + 2 * GEMM_PANEL) * row + 16 + (half ? GEMM_HALF_SCRATCH : 0);
+    if (half && half_k) /* whole tiles */
+        return (m + 3 * GEMM_PANEL - 1) / GEMM_PANEL * GEMM_PANEL *
+               (k < half_k ? (k + 31) / 32 * 16 : half_k / 2);
+    return (m + 2 * GEMM_PANEL) * gemm_row(k, half) + 16 + (half ? GEMM_HALF_SCRATCH : 0);
 }
 
 /* Floats of packed b [k, n]. */
