@@ -200,17 +200,21 @@ def points(place):
 
 def stopped_within(words, directory, place, patience):
     """A run whose worker in a place was stopped during an evaluation; and the worker's pid."""
-    shutil.rmtree(directory, ignore_errors=True)
-    run = start("train", *words, "-n", "2", "--stall-timeout", patience, "--out", directory)
-    while True:
-        wait_for(lambda: evaluates(directory, place) or run.poll() is not None,
-                 "no evaluation is in progress")
-        need(run.poll() is None, f"no evaluation of worker {place} was met")
-        pid = pid_of(directory, place)
-        os.kill(pid, signal.SIGSTOP)
-        if evaluates(directory, place):
-            return run, pid
-        os.kill(pid, signal.SIGCONT)  # it had just finished
+    for _ in range(5):  # again, if the evaluations are over too soon
+        shutil.rmtree(directory, ignore_errors=True)
+        run = start("train", *words, "-n", "2", "--stall-timeout", patience, "--out", directory)
+        while True:
+            wait_for(lambda: evaluates(directory, place) or run.poll() is not None,
+                     "no evaluation is in progress")
+            if run.poll() is not None:
+                break
+            pid = pid_of(directory, place)
+            os.kill(pid, signal.SIGSTOP)
+            if evaluates(directory, place):
+                return run, pid
+            os.kill(pid, signal.SIGCONT)  # it had just finished
+        end(run)
+    need(False, f"no evaluation of worker {place} was met")
 
 
 def is_late():
