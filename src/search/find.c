@@ -400,10 +400,11 @@ static tri_status search_again(struct find *f) {
         status = search_splits(f, p);
         if (status == TRI_USAGE) status = TRI_OK, p->t.options.strategy = before;
         if (status || !strcmp(before, p->t.options.strategy)) continue;
-        p->tried = false;
+        const bool tried = p->tried;
         trial_end(f->own, p->run);
         p->run = NULL;
         status = look(f, i);
+        f->plan[i].tried = tried && f->plan[i].run && !is_rated(&f->plan[i]);
     }
     return status;
 }

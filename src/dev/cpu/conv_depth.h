@@ -2,7 +2,7 @@
  * Depthwise convolutions in f32, in which every channel has a weight of its own. The channels fill
  * blocks of 16, and vectors run over the channels of a block; a plane below is that of a block,
  * [h, w, 16]. Where a tensor is plain, planes are brought into blocks and back. What conv_depth.c
- * (y and dx) and conv_depth_dw.c have in common. */
+ * (y and dx) and conv_depth_dw.c have in common, and of it what conv_thin.c needs for bf16. */
 #ifndef DEV_CPU_CONV_DEPTH_H
 #define DEV_CPU_CONV_DEPTH_H
 
@@ -12,7 +12,7 @@
 
 #define BLOCK 16  /* channels that lie together */
 #define CHAIN 256 /* terms of a chain of fused multiply-adds */
-/* Floats: so far ahead what is read is fetched to the cache; what is written, half as far. One by
+/* Elements: so far ahead what is read is fetched to the cache; what is written, half as far. One by
  * one, between other instructions: processors drop some of many prefetches at once. */
 #define AHEAD 2048
 

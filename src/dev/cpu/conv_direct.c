@@ -4,7 +4,8 @@
  * in order, and for each over the input channels. For each block of k, what some places read is
  * gathered: of blocks of 16 channels a slice for each, of planes a row for each channel, which has
  * all places. Of bf16 two slices, or 32 rows, make a group, across taps. Padding is zeros, which
- * are multiplied: an infinite or NaN weight reaches outputs beside which there is padding.
+ * are multiplied: an infinite or NaN weight reaches outputs beside which there is padding. With AMX
+ * conv_tiles.c computes bf16 whose input channels, in blocks, are multiples of 32.
  *
  * The derivative by x with strides is computed for each remainder of a place by the stride, which
  * has taps of its own; taps that fall between strides are not counted. */
@@ -13,6 +14,7 @@
 #include "dev/cpu/conv_sums.h"
 #include "dev/cpu/conv_tiles.h"
 #include "dev/cpu/gemm.h"
+#include "dev/cpu/gemm_tiles.h"
 #include "dev/cpu/half.h"
 #include "dev/cpu/turn.h"
 
@@ -139,6 +141,9 @@ struct chunk {
 
 _Static_assert(GEMM_BLOCK / GEMM_SLICE * SLICE_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "slices fit");
 _Static_assert(HALF_BLOCK / HALF_GROUP * GROUP_FLOATS <= GEMM_BLOCK * ROW_FLOATS, "groups fit");
+#if HALF_TILES
+_Static_assert(HALF_BLOCK / HALF_GROUP <= GEMM_TILES_RUNS, "gemm_tiles_runs takes a block");
+#endif
 _Static_assert(HALF_BLOCK / HALF_STEP <= GEMM_BLOCK, "and so do rows of steps");
 
 static bool plain(const struct conv_plane *p) { return p->place == 1; }
@@ -383,6 +388,16 @@ static struct conv_tiles tiles_of(const struct state *s, const struct conv_axis 
                                .packed = s->packs, .b_panel = panel_floats(s)};
 }
 
+static bool worth_tiles(const struct state *s) {
+    for (int64_t i = 0; i < remainders(s, s->w.sh); i++)
+        for (int64_t j = 0; j < remainders(s, s->w.sw); j++) {
+            const struct conv_axis down = down_of(s, i), across = across_of(s, j);
+            const struct conv_tiles t = tiles_of(s, &down, &across);
+            if (down.count && across.count && !conv_tiles_worth(&t)) return false;
+        }
+    return true;
+}
+
 static void run_tiles(const struct state *s, const tri_call *c, const struct conv_axis *down,
                       const struct conv_axis *across, int64_t b, struct cpu_range samples) {
     struct conv_tiles t = tiles_of(s, down, across);
@@ -469,8 +484,10 @@ static tri_status prepare(const tri_node *n, void **state) {
             s->steps += k_steps(s->half, down_of(s, i).taps * across_of(s, j).taps * s->reads);
     s->parts = conv_sample_parts(&s->w, conv_parts(&s->w));
     s->pairs = s->half && *n->in[1]->pack;
-    s->tiles = HALF_TILES && s->half && !plain(&s->from) && !plain(&s->to) &&
-               s->reads % HALF_GROUP == 0;
+#if HALF_TILES
+    s->tiles = s->half && !plain(&s->from) && !plain(&s->to) && s->reads % HALF_GROUP == 0 &&
+               worth_tiles(s);
+#endif
     s->packs = s->half ? !(s->tiles && s->pairs) : !*n->in[1]->pack;
     s->packers = s->packs ? least(CONV_MOST_PARTS, s->w.groups * panels_of(s)) : 0;
     return TRI_OK;

@@ -2,7 +2,8 @@
  * The derivative of a convolution's weight, as products (gemm.h): k goes over the places of all
  * samples, line by line, in blocks of 256; a row is an output channel, a column a tap and an input
  * channel. Of f32, blocks of 16 channels are read in place, where a tap leaves out the places at
- * which it reads padding. Planes, and bf16, are gathered, with zeros for padding. */
+ * which it reads padding. Planes, and bf16, are gathered, with zeros for padding; with AMX
+ * conv_tiles.c sums bf16 in blocks. */
 #include "dev/cpu/conv_dw.h"
 #include "dev/cpu/conv_rows.h"
 #include "dev/cpu/conv_tiles.h"

@@ -309,8 +309,7 @@ static struct term *list_terms(const struct state *s, struct places *p, struct t
         for (int64_t j = 0; j < across->taps; j++)
             for (int64_t k = 0; k < s->ring.group; k++, to++) {
                 const int64_t column = across->read + j * across->next_read - s->ring.column;
-                const int64_t tap = (down->tap + i * down->next_tap) * s->w.kw + across->tap +
-                                    j * across->next_tap;
+                const int64_t tap = conv_tap(down, across, s->w.kw, i * across->taps + j);
                 to->line = down->read + i * down->next_read - s->first;
                 to->x = (column * s->ring.group + k) * BLOCK;
                 to->weight = (tap * s->ring.group + k) * BLOCK;

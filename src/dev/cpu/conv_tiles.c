@@ -24,7 +24,7 @@
 /* What the taps of an axis read: phase p of a line is its places p, p + move, ... Tap t reads, for
  * place i of the output, place i + distance of a phase. */
 struct lay {
-    int64_t least, most; /* distances */
+    int64_t nearest, farthest; /* distances */
     int64_t length;      /* of a line in the copy */
     int64_t phases;      /* that are read */
 };
@@ -53,19 +53,20 @@ static int64_t phases_before(const struct conv_axis *a, int64_t phase) {
 
 /* How many places of a phase, of an axis of `size`, are copied. */
 static int64_t copied(const struct conv_axis *a, const struct lay *l, int64_t size, int64_t phase) {
-    return least((size - phase + a->move - 1) / a->move, l->most + a->count);
+    return least((size - phase + a->move - 1) / a->move, l->farthest + a->count);
 }
 
 static struct lay lay_of(const struct conv_axis *a, int64_t size) {
     struct lay l = {.phases = phases_before(a, a->move)};
     for (int64_t t = 0; t < a->taps; t++) {
         const int64_t d = distance_of(a, t);
-        if (!t || d < l.least) l.least = d;
-        if (!t || d > l.most) l.most = d;
+        if (!t || d < l.nearest) l.nearest = d;
+        if (!t || d > l.farthest) l.farthest = d;
     }
-    const int64_t all = copied(a, &l, size, 0) - (l.least < 0 ? l.least : 0);
-    l.length = l.most > 0 ? l.most + a->count : a->count;
+    const int64_t all = copied(a, &l, size, 0) - (l.nearest < 0 ? l.nearest : 0);
+    l.length = l.farthest > 0 ? l.farthest + a->count : a->count;
     if (all > l.length) l.length = all;
+    if (!l.length) l.length = 1; /* of no places */
     return l;
 }
 
@@ -80,14 +81,14 @@ struct strip {
 static struct strip strip_of(const struct conv_tiles *t) {
     struct strip s = {.down = lay_of(&t->down, t->from.h), .across = lay_of(&t->across, t->from.w)};
     s.phases = s.down.phases * s.across.phases;
-    s.before = s.across.least < 0 ? -s.across.least : 0;
+    s.before = s.across.nearest < 0 ? -s.across.nearest : 0;
     return s;
 }
 
 static void set_lines(struct strip *s, int64_t lines) {
     s->lines = lines;
-    s->plane = s->before + (lines + s->down.most - s->down.least) * s->across.length + AFTER +
-               (s->across.most > 0 ? s->across.most : 0);
+    s->plane = s->before + (lines + s->down.farthest - s->down.nearest) * s->across.length + AFTER +
+               (s->across.farthest > 0 ? s->across.farthest : 0);
 }
 
 /* Where tap t of those of the axes reads for the first line's first place. */
@@ -96,7 +97,7 @@ static int64_t tap_at(const struct conv_tiles *t, const struct strip *s, int64_t
     const int64_t phase = phases_before(&t->down, phase_of(&t->down, i)) * s->across.phases +
                           phases_before(&t->across, phase_of(&t->across, j));
     return phase * s->plane + s->before + distance_of(&t->across, j) +
-           (distance_of(&t->down, i) - s->down.least) * s->across.length;
+           (distance_of(&t->down, i) - s->down.nearest) * s->across.length;
 }
 
 /* ---- a strip ---- */
@@ -125,7 +126,7 @@ INLINE void copy_phase(const bool quads, const struct conv_tiles *t, const struc
     const int64_t length = s->across.length;
     const int64_t some = copied(&t->across, &s->across, t->from.w, across);
     const int64_t end = copied(&t->down, &s->down, t->from.h, down);
-    const int64_t before = first + s->down.least, stop = first + lines + s->down.most;
+    const int64_t before = first + s->down.nearest, stop = first + lines + s->down.farthest;
     clear_places(s->before, to);
     to += s->before * BLOCK;
     for (int64_t line = before; line < stop; line++, to += length * BLOCK) {
@@ -157,10 +158,16 @@ INLINE void copy_strip(const bool quads, const struct conv_tiles *t, const struc
 static struct strip outputs_of(const struct conv_tiles *t) {
     struct strip s = strip_of(t);
     const int64_t line = s.across.length * t->reads * 2 * s.phases;
-    const int64_t lines = line ? STRIP / line - (s.down.most - s.down.least) : ROWS;
+    const int64_t lines = line ? STRIP / line - (s.down.farthest - s.down.nearest) : ROWS;
     const int64_t most = least(least(lines, ROWS / s.across.length), s.down.length * t->samples);
     set_lines(&s, most < 1 ? 1 : most);
     return s;
+}
+
+/* Whether most of what is computed is not between lines and planes. */
+bool conv_tiles_worth(const struct conv_tiles *t) {
+    const struct strip s = strip_of(t);
+    return s.across.length * s.down.length <= 3 * t->across.count * t->down.count;
 }
 
 static int64_t runs_of(const struct conv_tiles *t) {
@@ -285,8 +292,12 @@ static struct derivative derivative_of(const struct window *w, struct cpu_range 
     return d;
 }
 
+/* For up to so many outputs, of which more may have fewer places. */
 size_t conv_tiles_dw_scratch(const struct window *w, int64_t outputs) {
-    return derivative_of(w, (struct cpu_range){0, outputs}, NULL).bytes;
+    const int64_t fewer = least(outputs, 2 * TURNED / PLACES);
+    const size_t all = derivative_of(w, (struct cpu_range){0, outputs}, NULL).bytes;
+    const size_t few = derivative_of(w, (struct cpu_range){0, fewer}, NULL).bytes;
+    return all > few ? all : few;
 }
 
 /* The line of place p, of the lines of strips. */

@@ -21,10 +21,13 @@ struct conv_tiles {
     bool packed;
 };
 
+/* False: to gather is faster. */
+bool conv_tiles_worth(const struct conv_tiles *t);
 size_t conv_tiles_scratch(const struct conv_tiles *t);
 void conv_tiles_run(const struct conv_tiles *t, void *scratch);
 
-/* The derivative by the weight, a way of conv_dw.h. Channels of a group fill blocks of 16. */
+/* The derivative by the weight, by which conv_direct_dw.c makes a way of conv_dw.h. Channels of a
+ * group fill blocks of 16. */
 bool conv_tiles_dw_takes(const struct window *w);
 size_t conv_tiles_dw_scratch(const struct window *w, int64_t outputs);
 void conv_tiles_dw(const struct window *w, struct cpu_range r, const void *dy, const void *x,

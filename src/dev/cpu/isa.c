@@ -100,7 +100,7 @@ const char *isa_products_why(void) {
     const int chosen = (int)isa_products(true);
     if (getenv("TRIREME_ISA")) return NULL;
 #ifdef CPU_AMX
-    if (chosen < ISA_amx && isa_has_amx())
+    if (chosen < ISA_amx && isa_has_amx() && __builtin_cpu_supports("avx512bf16"))
         return "for bf16 too, as the system does not let programs use the tiles of AMX";
 #endif
     for (int isa = chosen; isa < ISAS; isa++)

@@ -87,7 +87,7 @@ enum way { DIRECT, TURNED, BLOCKED };
 struct state {
     struct matmul_sizes sizes;
     const struct gemm_set *gemm;
-    tri_type type;           /* bf16: a part's y is made in f32, then rounded */
+    tri_type type;           /* bf16: y is rounded from f32, which may need a place */
     enum way way;
     int64_t matrices, each;  /* in all; of a part, if a part is no piece of one */
     int64_t down, across;    /* parts of a matrix */
@@ -196,15 +196,18 @@ static int64_t scratch_floats(const struct state *st) {
     }
 }
 
+/* Elements in whole lines of a cache. */
+static size_t lines(int64_t n) { return (size_t)ceil_of(n, 32) * 32; }
+
 static void plan(const tri_node *n, struct kernel *k) {
     (void)n;
     struct state *st = k->state;
     const bool stores = !st->tail || tail_stores(st->tail);
     const bool made = st->type == TRI_BF16 ? st->sizes.k > st->gemm->half_k : !stores;
     divide(st, k->threads, made);
-    const size_t most = (size_t)ceil_of(largest(st), 32) * 32; /* of bf16, lines of a cache */
-    if (made) st->made = most * sizeof(float);
-    if (st->type == TRI_BF16 && !stores) st->rounded = most * sizeof(uint16_t);
+    const int64_t all = largest(st), one = all / st->each; /* bf16 is rounded matrix by matrix */
+    if (made) st->made = lines(st->type == TRI_BF16 ? one : all) * sizeof(float);
+    if (st->type == TRI_BF16 && !stores) st->rounded = lines(all) * sizeof(uint16_t);
     k->scratch = st->made + st->rounded + (size_t)scratch_floats(st) * sizeof(float);
     k->parts = st->parts;
 }
