@@ -245,7 +245,6 @@ void conv_tiles_run(const struct conv_tiles *t, void *scratch) {
 /* ---- derivatives by weights ---- */
 
 #define PANELS 2           /* of x, which are paired together */
-#define TILE (16 * BLOCK)  /* floats */
 #define UNEVEN 16          /* floats after dy's tiles of a group, for the sets of a cache */
 #define TURNED (256 << 10) /* floats of dy in the second cache */
 #define SUMS (256 << 10)   /* floats of sums that the second cache keeps */
@@ -286,7 +285,7 @@ static struct derivative derivative_of(const struct window *w, struct cpu_range 
     const int64_t groups = d.places / HALF_GROUP;
     d.turned = scratch;
     d.pairs = d.turned + groups * d.each;
-    d.copy = d.pairs + groups * PANELS * TILE;
+    d.copy = d.pairs + groups * PANELS * GEMM_TILE;
     d.at = (int64_t *)(void *)(d.copy + d.s.phases * d.s.plane * BLOCK);
     d.bytes = (size_t)((char *)(d.at + d.places) - (char *)scratch);
     return d;
@@ -324,7 +323,7 @@ static void clear_steps(int64_t i, float *pairs) {
 /* dy's groups: [group, output, pair] */
 static void turn_dy(const struct derivative *d, const uint16_t *dy, int64_t first, int64_t k) {
     const int64_t plane = d->t.to.h * d->t.to.w, more = conv_plane_size(&d->t.to) - plane * BLOCK;
-    float pairs[TILE] __attribute__((aligned(64)));
+    float pairs[GEMM_TILE] __attribute__((aligned(64)));
     for (int64_t i = 0; i < k; i++)
         d->at[i] = (first + i) * BLOCK + (first + i) / plane * more;
     for (int64_t g = 0; g * HALF_GROUP < k; g++) {
@@ -368,17 +367,17 @@ static void add_channels(const struct derivative *d, const uint16_t *x, int64_t 
     struct gemm_run run[PLACES / HALF_GROUP];
     struct gemm_tiled g = {.m = outputs.end - outputs.begin, .n = n, .run = run, .runs = groups,
                            .a = d->turned + (outputs.begin - d->r.begin) * BLOCK, .b = d->pairs,
-                           .b_panel = groups * TILE};
-    for (int64_t i = 0; i < groups; i++) run[i] = (struct gemm_run){i * d->each, i * TILE, 0};
+                           .b_panel = groups * GEMM_TILE};
+    for (int64_t i = 0; i < groups; i++) run[i] = (struct gemm_run){i * d->each, i * GEMM_TILE, 0};
     copy_strip(true, &d->t, &d->s, x, n > BLOCK ? d->t.from.h * d->t.from.w * BLOCK : 0, line,
                lines, d->copy);
     for (int64_t t = 0; t < taps; t++) {
         const float *copy = d->copy + tap_at(&d->t, &d->s, t) * BLOCK;
         for (int64_t i = 0; i < groups; i++)
-            pair_places(copy, d->at + i * HALF_GROUP, d->pairs + i * TILE,
-                        d->pairs + g.b_panel + i * TILE);
+            pair_places(copy, d->at + i * HALF_GROUP, d->pairs + i * GEMM_TILE,
+                        d->pairs + g.b_panel + i * GEMM_TILE);
         for (int i = 0; i < PANELS && k % HALF_GROUP; i++)
-            clear_last(k % HALF_GROUP, d->pairs + (i + 1) * g.b_panel - TILE);
+            clear_last(k % HALF_GROUP, d->pairs + (i + 1) * g.b_panel - GEMM_TILE);
         gemm_tiles_sums(&g, sum + (t * reads + c) * BLOCK, taps * reads * BLOCK, add);
     }
 }

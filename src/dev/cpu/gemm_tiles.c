@@ -10,9 +10,7 @@
 
 #include "dev/cpu/half.h"
 
-#define SIDE 16           /* rows of a tile, columns of b and c */
-#define GROUP 32          /* k of a tile of a and b */
-#define TILE (SIDE *GROUP) /* elements */
+#define SIDE 16 /* rows of a tile, columns of b and c */
 
 /* Four tiles of c, then two of a, two of b: all of 16 rows of 64 bytes. */
 static const struct {
@@ -24,14 +22,14 @@ static const struct {
 
 /* ---- packing ---- */
 
-static __mmask32 first_32(int64_t n) { return n < GROUP ? (__mmask32)((1u << n) - 1) : ~0u; }
+static __mmask32 first_32(int64_t n) { return n < HALF_GROUP ? (__mmask32)((1u << n) - 1) : ~0u; }
 
 /* 16 lines of a group's k, which lie together. Of a part of them, zeros after the last. */
 INLINE const void *take_lines(const uint16_t *from, int64_t line, int64_t lines, int64_t k,
                               float *spare, int64_t *row) {
     *row = line * (int64_t)sizeof *from;
-    if (lines >= SIDE && k >= GROUP) return from;
-    *row = GROUP * sizeof *from;
+    if (lines >= SIDE && k >= HALF_GROUP) return from;
+    *row = HALF_GROUP * sizeof *from;
     for (int i = 0; i < SIDE; i++)
         _mm512_store_si512(spare + i * SIDE, i < lines ? _mm512_maskz_loadu_epi16(
                                                              first_32(k), from + i * line)
@@ -41,14 +39,14 @@ INLINE const void *take_lines(const uint16_t *from, int64_t line, int64_t lines,
 
 /* Pairs of a group's k, which are `step` apart, of 16 lines that lie together. */
 INLINE void take_pairs(const uint16_t *from, int64_t step, int64_t lines, int64_t k, float *to) {
-    if (lines >= SIDE && k >= GROUP) {
+    if (lines >= SIDE && k >= HALF_GROUP) {
         UNROLL for (int i = 0; i < SIDE; i++, from += 2 * step)
             _mm512_store_si512(to + i * SIDE, half_pair(from, from + step));
         return;
     }
     const __mmask32 some = first_32(least(lines, SIDE));
     for (int i = 0; i < SIDE; i++, from += 2 * step) {
-        uint16_t pair[2][GROUP] __attribute__((aligned(64))) = {0};
+        uint16_t pair[2][HALF_GROUP] __attribute__((aligned(64))) = {0};
         for (int odd = 0; odd < 2 && 2 * i + odd < k; odd++)
             _mm512_store_si512(pair[odd], _mm512_maskz_loadu_epi16(some, from + odd * step));
         _mm512_store_si512(to + i * SIDE, half_pair(pair[0], pair[1]));
@@ -59,9 +57,9 @@ INLINE void take_pairs(const uint16_t *from, int64_t step, int64_t lines, int64_
  * the group for all 16. */
 INLINE void pack(const bool pairs, const uint16_t *x, int64_t line, int64_t step, int64_t lines,
                  int64_t k, float *to) {
-    float spare[TILE / 2] __attribute__((aligned(64)));
+    float spare[GEMM_TILE] __attribute__((aligned(64)));
     for (int64_t i = 0; i < lines; i += SIDE)
-        for (int64_t g = 0; g < k; g += GROUP, to += TILE / 2) {
+        for (int64_t g = 0; g < k; g += HALF_GROUP, to += GEMM_TILE) {
             const uint16_t *from = x + i * line + g * step;
             if (step != 1) {
                 take_pairs(from, step, lines - i, k - g, pairs ? to : spare);
@@ -161,9 +159,9 @@ static void multiply_rows(int64_t rows, int64_t columns, const struct terms *t, 
 
 /* Turns what two tiles of rows read; the runs then are those of `own`. */
 static void turn_rows(const struct gemm_block *g, int64_t m, int64_t rows,
-                      float (*turned)[GEMM_TILES_RUNS][TILE / 2], struct gemm_run *own) {
+                      float (*turned)[GEMM_TILES_RUNS][GEMM_TILE], struct gemm_run *own) {
     for (int64_t i = 0; i < g->runs; i++) {
-        own[i] = (struct gemm_run){i * (TILE / 2), g->run[i].b, 0};
+        own[i] = (struct gemm_run){i * GEMM_TILE, g->run[i].b, 0};
         for (int64_t k = 0; k * SIDE < rows; k++)
             half_turn(g->a + g->run[i].a + m + k * SIDE, g->a_k * (int64_t)sizeof *g->a,
                       turned[k][i]);
@@ -171,7 +169,7 @@ static void turn_rows(const struct gemm_block *g, int64_t m, int64_t rows,
 }
 
 void gemm_tiles_runs(const struct gemm_block *g) {
-    float turned[2][GEMM_TILES_RUNS][TILE / 2] __attribute__((aligned(64)));
+    float turned[2][GEMM_TILES_RUNS][GEMM_TILE] __attribute__((aligned(64)));
     struct gemm_run own[GEMM_TILES_RUNS];
     _tile_loadconfig(&tiles_used);
     for (int64_t m = 0; m < g->m; m += 2 * SIDE) {
@@ -251,7 +249,7 @@ void gemm_tiles_rounded(const struct gemm_tiled *g, const struct gemm_rounded *t
 
 /* Whole tiles of a, whose k lie together. */
 static bool in_place(const struct product *p) {
-    return p->a_k == 1 && p->m % SIDE == 0 && p->k % GROUP == 0;
+    return p->a_k == 1 && p->m % SIDE == 0 && p->k % HALF_GROUP == 0;
 }
 
 /* Up to two tiles of rows and columns, over the k of a block. The last one rounds them. */
@@ -275,11 +273,11 @@ void gemm_tiles(const struct product *p, float *scratch) {
     _tile_loadconfig(&tiles_used);
     for (int64_t first = 0; first < p->k; first += GEMM_TILES_K) {
         const int64_t k = least(p->k - first, GEMM_TILES_K);
-        struct gemm_run run[GEMM_TILES_K / GROUP];
+        struct gemm_run run[GEMM_TILES_K / HALF_GROUP];
         struct terms t = {.a_row = placed ? (size_t)p->a_row * 2 : 64, .run = run};
-        for (; t.n * GROUP < k; t.n++)
-            run[t.n] = (struct gemm_run){t.n * (placed ? SIDE : TILE / 2), t.n * (TILE / 2), 0};
-        const int64_t next = t.n * (TILE / 2);
+        for (; t.n * HALF_GROUP < k; t.n++)
+            run[t.n] = (struct gemm_run){t.n * (placed ? SIDE : GEMM_TILE), t.n * GEMM_TILE, 0};
+        const int64_t next = t.n * GEMM_TILE;
         const uint16_t *from = (const uint16_t *)p->a + first * p->a_k;
         float *a = scratch, *b = a + (placed ? 0 : (p->m + SIDE - 1) / SIDE * next);
         if (!placed) pack(false, from, p->a_row, p->a_k, p->m, k, a);

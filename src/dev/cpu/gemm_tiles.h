@@ -5,6 +5,7 @@
 
 #include "dev/cpu/gemm.h"
 
+#define GEMM_TILE 256 /* floats of a tile: 16 rows of 64 bytes, of a and b a group of k */
 #define GEMM_TILES_RUNS 16
 #define GEMM_TILES_K 1024 /* that are multiplied before c is stored */
 
