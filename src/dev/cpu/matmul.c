@@ -295,7 +295,7 @@ static void run(const tri_call *c) {
     char *scratch = c->scratch;
     const int64_t size = (int64_t)tri_type_size(st->type), row = stores ? s->n : r.columns;
     char *y = stores ? (char *)c->out[0] + at_y * size : scratch + (half ? st->made : 0);
-    scratch += st->made + st->rounded;
+    if (st->made + st->rounded) scratch += st->made + st->rounded; /* else there may be none */
     for (int64_t i = 0; i < matrices; i++) {
         multiply(st, &r, c->in[0], at.offset[0], c->in[1], at.offset[1], y + i * s->m * s->n * size,
                  row, c->scratch, (float *)(void *)scratch);
