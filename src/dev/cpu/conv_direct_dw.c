@@ -6,7 +6,6 @@
  * conv_tiles.c sums bf16 in blocks. */
 #include "dev/cpu/conv_dw.h"
 #include "dev/cpu/conv_rows.h"
-#include "dev/cpu/conv_tiles.h"
 #include "dev/cpu/gemm.h"
 #include "dev/cpu/half.h"
 
@@ -276,20 +275,4 @@ static void sum_up(const struct window *w, bool half, struct cpu_range r, const 
         memcpy(sum + i * columns, s.sum + i * s.sum_row, (size_t)columns * sizeof *sum);
 }
 
-#if HALF_TILES
-static bool by_tiles(const struct window *w, bool half) { return half && conv_tiles_dw_takes(w); }
-
-static size_t scratch_by_tiles(const struct window *w, bool half, int64_t outputs) {
-    return by_tiles(w, half) ? conv_tiles_dw_scratch(w, outputs) : scratch_of(w, half, outputs);
-}
-
-static void sum_by_tiles(const struct window *w, bool half, struct cpu_range r, const void *dy,
-                         const void *x, float *sum, void *scratch) {
-    if (by_tiles(w, half)) conv_tiles_dw(w, r, dy, x, sum, scratch);
-    else sum_up(w, half, r, dy, x, sum, scratch);
-}
-
-const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_by_tiles, sum_by_tiles, by_tiles};
-#else
-const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_of, sum_up, NULL};
-#endif
+const struct conv_dw_way FOR_ISA(conv_direct_dw) = {scratch_of, sum_up};

@@ -38,7 +38,20 @@ static int block_of(const struct window *w, bool thin, int which) {
 
 /* ---- preparation ---- */
 
+static bool by_tiles(const struct state *s) {
+#ifdef CPU_AMX
+    return s->type == TRI_BF16 && !s->thin && isa_products(true) == ISA_amx &&
+           block_of(&s->w, false, DY) && block_of(&s->w, false, X);
+#else
+    (void)s;
+    return false;
+#endif
+}
+
 static const struct conv_dw_way *way_of(const struct state *s) {
+#ifdef CPU_AMX
+    if (s->tiles) return &conv_tiles_dw;
+#endif
 #define WINOGRAD(isa) &conv_wino_dw_##isa,
 #define THIN(isa) &conv_thin_dw_##isa,
 #define DIRECT(isa) &conv_direct_dw_##isa,
@@ -119,8 +132,8 @@ static tri_status prepare(const tri_node *n, void **state) {
     s->type = cpu_in(n, 0)->type;
     s->winograd = tri_attr_int(n, "way") == WAY_WINOGRAD && conv_wino_fits(n, &s->w);
     s->thin = conv_thin_fits(s->type, &s->w);
+    s->tiles = by_tiles(s);
     s->way = way_of(s);
-    s->tiles = s->way->tiles && s->way->tiles(&s->w, s->type == TRI_BF16);
     divide(n, s);
     if (s->tiles) {
         order.blocks = 2;

@@ -20,8 +20,6 @@ struct conv_dw_way {
     /* sum [r.end - r.begin, kh, kw, c] of w->n samples: r are output channels, in whole blocks. */
     void (*sum)(const struct window *w, bool half, struct cpu_range r, const void *dy,
                 const void *x, float *sum, void *scratch);
-    /* Whether sums are in tiles, [o / 16, kh, kw, c / 16, 16, 16]. Null: never. */
-    bool (*tiles)(const struct window *w, bool half);
 };
 
 /* conv_wino_dw.c: of a 3x3 weight by Winograd's way (conv_wino.h), of what conv_wino_fits: patches
@@ -33,5 +31,8 @@ EVERY_PRODUCT_ISA(CONV_DW_DECLARE)
 #define CONV_WINO_DW_DECLARE(isa) \
     extern const struct conv_dw_way conv_wino_dw_##isa, conv_thin_dw_##isa;
 EVERY_ISA(CONV_WINO_DW_DECLARE)
+
+/* conv_tiles.c: of bf16 in blocks, with AMX; sums are tiles, [o / 16, kh, kw, c / 16, 16, 16]. */
+extern const struct conv_dw_way conv_tiles_dw;
 
 #endif

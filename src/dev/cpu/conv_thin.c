@@ -552,4 +552,4 @@ static void sum_up(const struct window *w, bool half, struct cpu_range r, const 
     half_restore(mode);
 }
 
-const struct conv_dw_way FOR_ISA(conv_thin_dw) = {scratch_of, sum_up, NULL};
+const struct conv_dw_way FOR_ISA(conv_thin_dw) = {scratch_of, sum_up};

@@ -13,6 +13,7 @@
 
 #include <immintrin.h>
 
+#include "dev/cpu/conv_dw.h"
 #include "dev/cpu/gemm_tiles.h"
 #include "dev/cpu/half.h"
 
@@ -215,8 +216,9 @@ static void list_runs(const struct conv_tiles *t, const struct strip *s, struct 
     const int64_t groups = t->reads / HALF_GROUP;
     for (int64_t k = 0; k < t->down.taps * t->across.taps; k++) {
         const int64_t tap = t->packed ? k : conv_tap(&t->down, &t->across, t->kw, k);
+        const int64_t at = tap_at(t, s, k);
         for (int64_t g = 0; g < groups; g++)
-            *run++ = (struct gemm_run){(g * s->phases * s->plane + tap_at(t, s, k)) * BLOCK,
+            *run++ = (struct gemm_run){(g * s->phases * s->plane + at) * BLOCK,
                                        (tap * groups + g) * HALF_STEPS * BLOCK, 0};
     }
 }
@@ -249,10 +251,6 @@ void conv_tiles_run(const struct conv_tiles *t, void *scratch) {
 #define TURNED (256 << 10) /* floats of dy in the second cache */
 #define SUMS (256 << 10)   /* floats of sums that the second cache keeps */
 #define PLACES 1024        /* that are multiplied together, at most */
-
-bool conv_tiles_dw_takes(const struct window *w) {
-    return w->o / w->groups % BLOCK == 0 && w->c / w->groups % BLOCK == 0;
-}
 
 /* A call's work. */
 struct derivative {
@@ -292,7 +290,8 @@ static struct derivative derivative_of(const struct window *w, struct cpu_range 
 }
 
 /* For up to so many outputs, of which more may have fewer places. */
-size_t conv_tiles_dw_scratch(const struct window *w, int64_t outputs) {
+static size_t scratch_of(const struct window *w, bool half, int64_t outputs) {
+    (void)half;
     const int64_t fewer = least(outputs, 2 * TURNED / PLACES);
     const size_t all = derivative_of(w, (struct cpu_range){0, outputs}, NULL).bytes;
     const size_t few = derivative_of(w, (struct cpu_range){0, fewer}, NULL).bytes;
@@ -382,8 +381,9 @@ static void add_channels(const struct derivative *d, const uint16_t *x, int64_t 
     }
 }
 
-void conv_tiles_dw(const struct window *w, struct cpu_range r, const void *dy, const void *x,
-                   float *sum, void *scratch) {
+static void sum_up(const struct window *w, bool half, struct cpu_range r, const void *dy,
+                   const void *x, float *sum, void *scratch) {
+    (void)half;
     const struct derivative d = derivative_of(w, r, scratch);
     const int64_t places = w->n * w->oh * w->ow, makes = d.t.makes, reads = d.t.reads;
     const int64_t row = w->kh * w->kw * reads;
@@ -404,3 +404,5 @@ void conv_tiles_dw(const struct window *w, struct cpu_range r, const void *dy, c
         }
     }
 }
+
+const struct conv_dw_way conv_tiles_dw = {scratch_of, sum_up};

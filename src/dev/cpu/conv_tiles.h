@@ -6,7 +6,6 @@
 #define DEV_CPU_CONV_TILES_H
 
 #include "dev/cpu/conv_rows.h"
-#include "ops/window.h"
 
 struct conv_tiles {
     struct conv_axis down, across;
@@ -25,12 +24,5 @@ struct conv_tiles {
 bool conv_tiles_worth(const struct conv_tiles *t);
 size_t conv_tiles_scratch(const struct conv_tiles *t);
 void conv_tiles_run(const struct conv_tiles *t, void *scratch);
-
-/* The derivative by the weight, by which conv_direct_dw.c makes a way of conv_dw.h. Channels of a
- * group fill blocks of 16. */
-bool conv_tiles_dw_takes(const struct window *w);
-size_t conv_tiles_dw_scratch(const struct window *w, int64_t outputs);
-void conv_tiles_dw(const struct window *w, struct cpu_range r, const void *dy, const void *x,
-                   float *sum, void *scratch);
 
 #endif

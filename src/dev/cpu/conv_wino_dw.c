@@ -123,4 +123,4 @@ static void sum_up(const struct window *w, bool half, struct cpu_range r, const 
     weights_back(&j, sums, sum);
 }
 
-const struct conv_dw_way FOR_ISA(conv_wino_dw) = {scratch_of, sum_up, NULL};
+const struct conv_dw_way FOR_ISA(conv_wino_dw) = {scratch_of, sum_up};

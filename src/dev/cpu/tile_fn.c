@@ -210,19 +210,6 @@ MAP1(f32_to_bool, uint8_t, float, x != 0)
 
 /* ---- storage ---- */
 
-#define STORAGE(name)                                                                       \
-    static void widen_##name(float *to, const void *from, size_t n) {                       \
-        const uint16_t *x = from;                                                           \
-        INDEPENDENT for (size_t i = 0; i < n; i++) to[i] = convert_##name##_to_f32(x[i]);   \
-    }                                                                                       \
-    static void narrow_##name(void *to, const float *from, size_t n) {                      \
-        uint16_t *y = to;                                                                   \
-        INDEPENDENT for (size_t i = 0; i < n; i++) y[i] = convert_f32_to_##name(from[i]);   \
-    }                                                                                       \
-    static void round_##name(float *x, size_t n) {                                          \
-        INDEPENDENT for (size_t i = 0; i < n; i++)                                          \
-            x[i] = convert_##name##_to_f32(convert_f32_to_##name(x[i]));                    \
-    }
 static void widen_bf16(float *to, const void *from, size_t n) {
     EACH((int64_t)n, STORE(TRI_F32, to, LOAD(TRI_BF16, from, 0)));
 }
@@ -235,7 +222,17 @@ static void round_bf16(float *x, size_t n) {
         STORE(TRI_F32, x, vec_of_bits(vec_round_bf16(v) & 0xffff0000u));
     });
 }
-STORAGE(f16)
+static void widen_f16(float *to, const void *from, size_t n) {
+    const uint16_t *x = from;
+    INDEPENDENT for (size_t i = 0; i < n; i++) to[i] = convert_f16_to_f32(x[i]);
+}
+static void narrow_f16(void *to, const float *from, size_t n) {
+    uint16_t *y = to;
+    INDEPENDENT for (size_t i = 0; i < n; i++) y[i] = convert_f32_to_f16(from[i]);
+}
+static void round_f16(float *x, size_t n) {
+    INDEPENDENT for (size_t i = 0; i < n; i++) x[i] = convert_f16_to_f32(convert_f32_to_f16(x[i]));
+}
 
 const struct tile_set FOR_ISA(tile_set) = {
     .rows = rows,
